@@ -1,0 +1,37 @@
+# Two commands matter: `make demo` (set up, run a scored collection) and `make test` (set up, pass the tests).
+# PYTHON picks the interpreter; VENV where the environment goes.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test check bench clean
+
+$(STAMP): pyproject.toml requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable .
+	touch $(STAMP)
+
+$(VENV)/.installed-test: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[test]'
+	touch $@
+
+setup: $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/gym eval run --resources-server mcqa --model-type simulated_model --num-repeats 4 \
+	  --output results/demo/rollouts.jsonl --overwrite
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy src/rollbook
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python bench/run.py
+
+clean:
+	rm -rf $(VENV) results

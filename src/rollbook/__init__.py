@@ -1,0 +1,2 @@
+"""Collects rollouts of language-model agents and accounts for every one."""
+

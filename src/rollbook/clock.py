@@ -1,0 +1,42 @@
+"""The only module that asks the time.
+
+Rules:
+* `monotonic` measures, `now` labels; neither stands in for the other.
+* Everything below the command line is handed a `Clock`; tests hand it one that stands still.
+"""
+
+import asyncio
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Where durations and time stamps come from."""
+
+    def monotonic(self) -> float:
+        """Seconds that only ever grow, from an arbitrary start."""
+        ...
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for `seconds`."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def monotonic(self) -> float:
+        """Seconds that only ever grow, from an arbitrary start."""
+        return time.monotonic()
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for `seconds`."""
+        await asyncio.sleep(seconds)

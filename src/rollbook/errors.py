@@ -1,0 +1,144 @@
+"""Every error that Rollbook raises, drawn as a tree.
+
+    RollbookError
+    ├── ConfigError                              a configuration that cannot be run
+    │   ├── ConfigPathNotFoundError              (also FileNotFoundError)
+    │   ├── MalformedConfigPathsError, ConfigMissingValuesError, ConfigInterpolationError, …
+    │   └── InputError                           a dataset row that cannot be planned; names file and line
+    ├── RunError                                 a run that cannot start or cannot end well
+    │   ├── OutputExistsError                    the output is there already, and nothing said to replace it
+    │   ├── NothingProducedError                 every dispatched rollout ended without a result
+    │   ├── IncompleteEvaluationError            a strict run that did not complete
+    │   └── LedgerError                          a file that could not be written or read
+    ├── ServingError                             servers that did not start, died, or cannot be found
+    │   ├── ServerDiedError, PortTakenError, EndpointNotReadyError
+    │   └── MissingPackageError                  an environment's own package is not installed
+    └── JudgeError                               a judge model could not be asked
+
+Rules:
+* A message says what was found, where (file and line, or dotted path), and what to type next.
+* Errors of the configuration are also `ValueError` (or `FileNotFoundError`), as callers of the field's API expect.
+* The command line turns every `RollbookError` into one `Error:` line; a traceback is a defect of ours.
+"""
+
+
+class RollbookError(Exception):
+    """The root of the tree. `exit_code` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class ConfigError(RollbookError):
+    """A configuration that cannot be run as it stands."""
+
+
+class ConfigPathNotFoundError(ConfigError, FileNotFoundError):
+    """A configuration, dataset or prompt file that no search root holds."""
+
+    def __str__(self) -> str:
+        """Say the message; `FileNotFoundError` would show an errno tuple."""
+        return str(self.args[0]) if self.args else ""
+
+
+class MalformedConfigPathsError(ConfigError, ValueError):
+    """`config_paths` is something other than a list of strings."""
+
+
+class NoServerInstancesError(ConfigError, ValueError):
+    """A configuration that declares no server."""
+
+
+class ConfigMissingValuesError(ConfigError, ValueError):
+    """Mandatory values (`???`) that nothing filled in; all of them in one message."""
+
+
+class ConfigInterpolationError(ConfigError, ValueError):
+    """An interpolation that points at nothing."""
+
+
+class ServerRefNotFoundError(ConfigError, ValueError):
+    """A server reference that names no instance."""
+
+
+class InheritPathNotFoundError(ConfigError, ValueError):
+    """A move or copy operator whose source does not exist."""
+
+
+class AlmostServerError(ConfigError, ValueError):
+    """A block that looks like a server instance and does not validate."""
+
+
+class AgentWithoutEnvironmentServerError(ConfigError, ValueError):
+    """An agent that no environment server fronts."""
+
+
+class AmbiguousEnvironmentServerError(ConfigError, ValueError):
+    """An agent that several environment servers front, where one is needed."""
+
+
+class AmbiguousAgentRenameError(ConfigError, ValueError):
+    """Several blocks that claim the same agent by a move operator."""
+
+
+class AgentCompositionError(ConfigError, ValueError):
+    """A standalone agent that cannot be bound: none, several, or nothing to bind to."""
+
+
+class UnsupportedAgentPairingError(ConfigError, ValueError):
+    """A verifier that does not admit the agent type."""
+
+
+class UnsupportedModelPairingError(ConfigError, ValueError):
+    """A verifier that does not admit the policy model's type."""
+
+
+class UnsupportedAgentOverrideError(ConfigError, ValueError):
+    """An override of a standalone agent that cannot be applied to what it was composed into."""
+
+
+class InputError(ConfigError, ValueError):
+    """A dataset that cannot be planned; names the file and the physical lines."""
+
+
+class RunError(RollbookError, RuntimeError):
+    """A run that cannot start, or cannot end well."""
+
+
+class OutputExistsError(RunError):
+    """The output path holds an earlier run, and neither `--resume` nor `--overwrite` was given."""
+
+
+class NothingProducedError(RunError):
+    """Every dispatched rollout ended without a result."""
+
+
+class IncompleteEvaluationError(RunError):
+    """A run that was to be complete and is not."""
+
+
+class LedgerError(RunError):
+    """A ledger file that could not be written or read."""
+
+
+class ServingError(RollbookError, RuntimeError):
+    """Servers that did not start, died, or cannot be found."""
+
+
+class ServerDiedError(ServingError):
+    """A server process that ended on its own."""
+
+
+class PortTakenError(ServingError):
+    """A port that another program holds."""
+
+
+class EndpointNotReadyError(ServingError):
+    """A model endpoint that did not answer in time."""
+
+
+class MissingPackageError(ServingError):
+    """A component whose own packages are not installed; names the `pip install` line."""
+
+
+class JudgeError(RollbookError):
+    """A judge model that could not be asked, or whose answer was no response."""

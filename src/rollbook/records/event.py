@@ -1,0 +1,52 @@
+"""What is seen while a run goes on: planned, started, ended.
+
+Rules:
+* An event is told after the fact it names is safe: an ending is observed once its line is committed.
+* An observer may be slow or raise; neither reaches the run.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rollbook.records.identity import RolloutKey
+from rollbook.records.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlanned:
+    """The plan is on disk; nothing was sent yet."""
+
+    tasks: int
+    rollouts: int
+    settled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStarted:
+    """A request is about to leave. `at` is monotonic seconds."""
+
+    key: RolloutKey
+    attempt: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    """An attempt ended and its line is committed. `elapsed` in seconds."""
+
+    record: Record
+    elapsed: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """No further attempt will be made in this session."""
+
+
+Event = RunPlanned | AttemptStarted | AttemptEnded | RunEnded
+Observe = Callable[[Event], None]
+
+
+def observe_nothing(_event: Event) -> None:
+    """Look away."""

@@ -1,0 +1,102 @@
+"""The vocabulary of failures: what happened, where, and what is known about the other side.
+
+Rules:
+* A kind names what happened and never implies that it may be tried again.
+* An unregistered bare kind is let through with one warning; a namespaced kind (`<server>:<kind>`) needs none.
+
+Source: collection.md §4.5; servers.md §3.7.
+"""
+
+import logging
+import re
+from enum import StrEnum
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+_LOG = logging.getLogger(__name__)
+_NAMESPACED = re.compile(r"[a-z][a-z0-9_]*:[a-z][a-z0-9_]*")
+
+AGENT_RUN_ERROR_FAILURE_CLASS: Final = "agent_run_error"
+AGENT_REQUEST_FAILED_FAILURE_CLASS: Final = "agent_request_failed"
+ENVIRONMENT_SERVER_FAILURE_CLASS: Final = "environment_server_failed"
+CANCELLED_FAILURE_CLASS: Final = "cancelled"
+KILL_SHAPED_FAILURE_CLASS: Final = "kill_shaped"
+JUDGE_FAILED: Final = "judge_failed"
+JUDGE_UNPARSEABLE: Final = "judge_unparseable"
+VERIFIER_ERROR: Final = "verifier_error"
+
+REGISTERED_KINDS: Final = frozenset({
+    "transport_unreachable",
+    "transport_peer_drop",
+    "transport_timeout",
+    "transport_local_resource",
+    "agent_run_error",
+    "agent_request_failed",
+    "agent_timeout",
+    "agent_command_not_allowed",
+    "judge_failed",
+    "judge_unparseable",
+    "verifier_error",
+    "provider_unavailable",
+    "provider_quota_exhausted",
+    "provider_credentials_rejected",
+    "provider_oom_killed",
+    "session_lost",
+    "session_expired",
+    "session_release_failed",
+    "cancelled",
+    "kill_shaped",
+    "shutdown",
+    "persistence_failed",
+    "cohort_incomplete",
+    "agent_route_failed",
+    "collection_dispatch_failed",
+})
+_warned: set[str] = set()
+
+
+class Delivery(StrEnum):
+    """What is known about the other side of a request that failed."""
+
+    NOT_SENT = "not_sent"
+    POSSIBLY_DELIVERED = "possibly_delivered"
+    DELIVERED = "delivered"
+
+
+class FailureStage(StrEnum):
+    """Where in an episode a failure happened."""
+
+    ADMISSION = "admission"
+    SEED = "seed"
+    AGENT = "agent"
+    VERIFICATION = "verification"
+    CLEANUP = "cleanup"
+
+
+def known_kind(kind: str) -> bool:
+    """Whether `kind` is registered or namespaced; an unknown bare kind is logged once."""
+    if kind in REGISTERED_KINDS or _NAMESPACED.fullmatch(kind):
+        return True
+    if kind not in _warned:
+        _warned.add(kind)
+        _LOG.warning("failure kind %r is not registered; write it as <server>:<kind>", kind)
+    return False
+
+
+class EpisodeFailure(BaseModel):
+    """How an episode failed, as an environment server reports it. `stage` is left out of JSON when unknown."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    failure_reason: str = Field(max_length=2000)
+    terminal: bool
+    failure_kind: str | None = None
+    stage: FailureStage | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_unknown_stage(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        fields: dict[str, object] = handler(self)
+        if fields.get("stage") is None:
+            fields.pop("stage", None)
+        return fields
