@@ -26,33 +26,35 @@ JUDGE_FAILED: Final = "judge_failed"
 JUDGE_UNPARSEABLE: Final = "judge_unparseable"
 VERIFIER_ERROR: Final = "verifier_error"
 
-REGISTERED_KINDS: Final = frozenset({
-    "transport_unreachable",
-    "transport_peer_drop",
-    "transport_timeout",
-    "transport_local_resource",
-    "agent_run_error",
-    "agent_request_failed",
-    "agent_timeout",
-    "agent_command_not_allowed",
-    "judge_failed",
-    "judge_unparseable",
-    "verifier_error",
-    "provider_unavailable",
-    "provider_quota_exhausted",
-    "provider_credentials_rejected",
-    "provider_oom_killed",
-    "session_lost",
-    "session_expired",
-    "session_release_failed",
-    "cancelled",
-    "kill_shaped",
-    "shutdown",
-    "persistence_failed",
-    "cohort_incomplete",
-    "agent_route_failed",
-    "collection_dispatch_failed",
-})
+REGISTERED_KINDS: Final = frozenset(
+    {
+        "transport_unreachable",
+        "transport_peer_drop",
+        "transport_timeout",
+        "transport_local_resource",
+        "agent_run_error",
+        "agent_request_failed",
+        "agent_timeout",
+        "agent_command_not_allowed",
+        "judge_failed",
+        "judge_unparseable",
+        "verifier_error",
+        "provider_unavailable",
+        "provider_quota_exhausted",
+        "provider_credentials_rejected",
+        "provider_oom_killed",
+        "session_lost",
+        "session_expired",
+        "session_release_failed",
+        "cancelled",
+        "kill_shaped",
+        "shutdown",
+        "persistence_failed",
+        "cohort_incomplete",
+        "agent_route_failed",
+        "collection_dispatch_failed",
+    }
+)
 _warned: set[str] = set()
 
 

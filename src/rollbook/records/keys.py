@@ -1,0 +1,59 @@
+"""The field's own key names for how an attempt ended and where it came from.
+
+Rules:
+* These names stand here once; outside `records` an ending is a type, and its keys are never spelled.
+* Identity keys live in `identity`, beside the values they build.
+
+Source: collection.md §1.3.
+"""
+
+from typing import Final
+
+NG_FAILURE_CLASS_KEY: Final = "_ng_failure_class"
+NG_FAILURE_LEGACY_CLASS_KEY: Final = "_ng_failure_legacy_class"
+NG_TERMINAL_KEY: Final = "_ng_failure_terminal"
+NG_FAILURE_TYPE_KEY: Final = "_ng_failure_type"
+NG_FAILURE_MESSAGE_KEY: Final = "_ng_failure_message"
+NG_FAILURE_HTTP_STATUS_KEY: Final = "_ng_failure_http_status"
+NG_FAILURE_RESPONSE_BODY_KEY: Final = "_ng_failure_response_body"
+NG_FAILURE_STAGE_KEY: Final = "_ng_failure_stage"
+NG_FAILURE_PARTIAL_RESPONSE_KEY: Final = "_ng_failure_partial_response"
+NG_FAILURE_JUDGE_ERROR_KEY: Final = "_ng_failure_judge_error"
+NG_FAILURE_MAX_ATTEMPTS_KEY: Final = "_ng_failure_max_attempts"
+NG_FAILURE_COUNTS_AS_ZERO_KEY: Final = "_ng_failure_counts_as_zero"
+NG_FAILURE_DELIVERY_KEY: Final = "_ng_failure_delivery"
+NG_FAILURE_EVIDENCE_KEY: Final = "_ng_failure_evidence"
+STATUS_FAILURE_KIND_KEY: Final = "failure_kind"
+FAILURE_REASON_KEY: Final = "failure_reason"
+
+NG_NO_PERSIST_KEY: Final = "_ng_no_persist"
+NG_DISPATCH_DRAINED_KEY: Final = "_ng_dispatch_drained"
+NG_OMITTED_ROLLOUT_KEY: Final = "_ng_omitted_rollout"
+NG_UNROUTED_RUN_ERROR_KEY: Final = "_ng_unrouted_run_error"
+
+AGENT_REF_KEY: Final = "agent_ref"
+TASK_SOURCE_KEY: Final = "task_source"
+SKILLS_REF_KEY: Final = "skills_ref"
+NG_ENVIRONMENT_SERVER_KEY: Final = "_ng_environment_server"
+NG_RESULT_TYPE_KEY: Final = "_ng_result_type"
+NG_TASK_ID_KEY: Final = "_ng_task_id"
+NG_POLICY_MODEL_SERVER_KEY: Final = "ng_policy_model_server"
+NG_DIGEST_KEY: Final = "_ng_digest"
+NG_DATASET_DIGEST_KEY: Final = "_ng_dataset_digest"
+PROVENANCE_KEYS: Final = (NG_DIGEST_KEY, NG_DATASET_DIGEST_KEY)
+
+REWARD_KEY: Final = "reward"
+RESPONSE_KEY: Final = "response"
+MASK_SAMPLE_KEY: Final = "mask_sample"
+RESPONSES_CREATE_PARAMS_KEY: Final = "responses_create_params"
+
+BULKY_KEYS: Final = frozenset(
+    {
+        RESPONSE_KEY,
+        RESPONSES_CREATE_PARAMS_KEY,
+        "ng_agent_observations",
+        "ng_model_call_capture",
+        "ng_trajectory",
+    }
+)
+"""Top-level values that an aggregation request leaves out."""
