@@ -12,6 +12,7 @@ Source: house §1; collection.md §4.11, §17.1, §21.1.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import (
@@ -56,7 +57,7 @@ class Coverage:
     def law_holds(self) -> bool:
         """Whether every planned rollout is counted exactly once."""
         parts = (self.failed, self.interrupted, self.never_started, self.in_flight, self.untouched)
-        return self.planned == self.settled_with_result + sum(parts)
+        return min(parts) >= 0 and self.planned == self.settled_with_result + sum(parts)
 
 
 def supersedes(new: Record, current: Record | None) -> bool:
@@ -127,19 +128,16 @@ class Standings:
         )
 
 
+_PARTS: Final[Mapping[type, str]] = {
+    Scored: "scored",
+    Masked: "masked",
+    Unscored: "unscored",
+    Failed: "failed",
+    Interrupted: "interrupted",
+    NeverStarted: "never_started",
+    Evidence: "untouched",
+}
+
+
 def _part(outcome: Outcome) -> str:
-    match outcome:
-        case Scored():
-            return "scored"
-        case Masked():
-            return "masked"
-        case Unscored():
-            return "unscored"
-        case Failed():
-            return "failed"
-        case Interrupted():
-            return "interrupted"
-        case NeverStarted():
-            return "never_started"
-        case Evidence():
-            return "untouched"
+    return _PARTS[type(outcome)]

@@ -1,0 +1,90 @@
+"""A JSON Lines file → source rows with their physical line numbers.
+
+Rules:
+* A byte-order mark, CRLF line ends and lines of white space alone are accepted; they are nobody's data.
+* Lines end at LF only: a Unicode separator inside a string is text.
+* Every bad line is found before the first is reported; the first few are listed, the rest counted.
+* The number of a line is its physical number, from 1.
+
+Source: collection.md §1.4; cases RC-57, RC-58, RC-61, RC-70.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from rollbook.errors import InputError
+from rollbook.records.json_values import JsonObject
+from rollbook.records.source import SourceRow
+
+_LISTED: Final = 5
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class _BadLine:
+    number: int
+    reason: str
+
+
+def read_source_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of the dataset at `path`, one at a time.
+
+    Raises:
+        InputError: the file holds no row, or lines that are no JSON object; names file, lines and reasons. It is raised
+            after the last line was looked at, so a caller must not act on a row before the iterator ends.
+
+    """
+    bad: list[_BadLine] = []
+    rows = 0
+    for number, text in _lines(path):
+        parsed = _parse(text)
+        if isinstance(parsed, str):
+            bad.append(_BadLine(number, parsed))
+            continue
+        rows += 1
+        if not bad:
+            yield SourceRow(number, text, parsed, str(path))
+    if bad:
+        raise InputError(_bad_lines_message(path, bad))
+    if not rows:
+        raise InputError(f"{path}: the file holds no rows; give a dataset with one JSON object a line")
+
+
+def rows_of(examples: Iterable[JsonObject]) -> Iterator[SourceRow]:
+    """Yield caller-held rows as source rows; identity is canonical JSON with sorted keys."""
+    for number, row in enumerate(examples):
+        yield SourceRow(number, msgspec.json.encode(row, order="sorted"), dict(row))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            line = raw.removeprefix(_BOM) if number == 1 else raw
+            text = line.strip(b" \t\r\n")
+            if text:
+                yield number, text
+
+
+def _parse(text: bytes) -> JsonObject | str:
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return str(error).removeprefix("JSON is malformed: ") or type(error).__name__
+    if isinstance(value, dict):
+        return value
+    return f"expected a JSON object, found {_json_type(value)}"
+
+
+def _json_type(value: object) -> str:
+    names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(value), "null")
+
+
+def _bad_lines_message(path: Path, bad: list[_BadLine]) -> str:
+    listed = "; ".join(f"{path}:{line.number}: {line.reason}" for line in bad[:_LISTED])
+    more = f"; and {len(bad) - _LISTED} more" if len(bad) > _LISTED else ""
+    return f"malformed JSONL: {listed}{more}. Each line must be one JSON object"

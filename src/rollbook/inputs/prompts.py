@@ -1,0 +1,102 @@
+"""Prompt templates: a row's own fields → the messages that a model is sent.
+
+Rules:
+* A template never replaces a prompt that a row brings along.
+* `{{` and `}}` are literal braces; a field that a row lacks is named together with the ones it has.
+
+Source: servers.md §8.7.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from rollbook.errors import ConfigError, InputError
+from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.keys import RESPONSES_CREATE_PARAMS_KEY
+from rollbook.records.source import SourceRow
+
+
+class PromptConfig(BaseModel):
+    """A user template and an optional system template, filled by `str.format_map` over a row's top-level fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    user: str
+    system: str | None = None
+
+
+def load_prompt_config(path: Path) -> PromptConfig:
+    """Read the template at `path`.
+
+    Raises:
+        ConfigError: no YAML mapping of `user` and, perhaps, `system`.
+
+    """
+    import yaml  # noqa: PLC0415  a template is rare; its parser is not paid by every run
+
+    try:
+        return PromptConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (yaml.YAMLError, ValidationError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not a prompt template with `user` and, perhaps, `system`: {error}") from error
+
+
+def fill_prompt(config: PromptConfig, row: JsonMapping) -> list[JsonObject]:
+    """Return the messages for one row: the system message, if any, and the user message.
+
+    Raises:
+        KeyError: the template names a field that the row lacks; lists the row's fields.
+
+    """
+    try:
+        texts = [("system", config.system), ("user", config.user)]
+        return [{"role": role, "content": text.format_map(row)} for role, text in texts if text is not None]
+    except KeyError as error:
+        raise KeyError(f"the template names {error}, the row has {sorted(row)}") from None
+
+
+def apply_prompt_to_row(config: PromptConfig, row: JsonMapping) -> JsonObject:
+    """Return a copy of `row` whose `responses_create_params.input` is the filled template."""
+    block = row.get(RESPONSES_CREATE_PARAMS_KEY)
+    params: JsonObject = dict(block) if isinstance(block, dict) else {}
+    params["input"] = fill_prompt(config, row)
+    return dict(row) | {RESPONSES_CREATE_PARAMS_KEY: params}
+
+
+def has_own_prompt(row: JsonMapping) -> bool:
+    """Whether a row brings its prompt along."""
+    block = row.get(RESPONSES_CREATE_PARAMS_KEY)
+    return isinstance(block, dict) and bool(block.get("input"))
+
+
+def validate_prompt_compatibility(rows: Iterable[SourceRow]) -> None:
+    """Refuse rows that bring their own prompt.
+
+    Raises:
+        InputError: lists every such row.
+
+    """
+    places = [source.place for source in rows if has_own_prompt(source.row)]
+    if places:
+        raise InputError(f"a prompt template is set, but these rows have an `input` of their own: {', '.join(places)}")
+
+
+def fill_prompts(config: PromptConfig, rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
+    """Yield `rows` with the template filled in; identity stays that of the unfilled row.
+
+    Raises:
+        InputError: rows that bring their own prompt, all listed at the end; or a field that a row lacks.
+
+    """
+    refused: list[SourceRow] = []
+    for source in rows:
+        if has_own_prompt(source.row):
+            refused.append(source)
+            continue
+        try:
+            yield replace(source, row=apply_prompt_to_row(config, source.row))
+        except (KeyError, ValueError, IndexError) as error:
+            raise InputError(f"{source.place}: {error.args[0]}") from None
+    validate_prompt_compatibility(refused)

@@ -1,0 +1,174 @@
+"""Source rows → materialized rows, in plan order: the pipeline of preprocessing.
+
+Rules:
+* Rows are never mutated; each repeat is a shallow copy.
+* A task is equal text: rows alike in every byte extend the same task's repeats.
+* Rows stream through; what is kept is a digest per task and a counter per task.
+
+Source: collection.md §2.1 to §2.7, §2.12.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rollbook.errors import InputError
+from rollbook.plan.options import PlanOptions
+from rollbook.plan.repeats import PerKey, seeded
+from rollbook.plan.targets import Routing, Target, route
+from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, is_index
+from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.keys import (
+    AGENT_REF_KEY,
+    NG_ENVIRONMENT_SERVER_KEY,
+    RESPONSES_CREATE_PARAMS_KEY,
+    SKILLS_REF_KEY,
+)
+from rollbook.records.source import SourceRow, is_materialized
+
+
+@dataclass(slots=True)
+class Expansion:
+    """One pass over source rows. Iterate `rows` to its end; then `notes` says what a person should know."""
+
+    options: PlanOptions
+    notes: list[str] = field(default_factory=list)
+    _repeats: PerKey[int] = field(init=False)
+    _seeds: PerKey[bool] = field(init=False)
+    _task_of: dict[bytes, int] = field(default_factory=dict)
+    _next_rollout: Counter[int] = field(default_factory=Counter)
+    _unrouted: list[str] = field(default_factory=list)
+    _replaced: dict[tuple[str, str], None] = field(default_factory=dict)
+    _ids_found: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._repeats = PerKey(self.options.repeats)
+        self._seeds = PerKey(self.options.add_seed)
+
+    def rows(self, sources: Iterable[SourceRow]) -> Iterator[JsonObject]:
+        """Yield one materialized row per owed rollout.
+
+        Raises:
+            InputError: rows without an agent, without a repeats entry, or with what an episode task cannot have; each
+                lists every row at fault, after the last row was looked at.
+
+        """
+        for source in self._limited(self._chosen(sources)):
+            routing = route(source, self.options)
+            if routing is None:
+                self._unrouted.append(source.place)
+                continue
+            if routing.replaced:
+                self._replaced[routing.replaced] = None
+            base = self._prepared(source)
+            for target in routing.targets:
+                yield from self._repeated(base, target, routing, source)
+        self._finish()
+
+    def _chosen(self, sources: Iterable[SourceRow]) -> Iterator[SourceRow]:
+        wanted = self.options.task_ids
+        seen: set[str] = set()
+        for source in sources:
+            if wanted is None:
+                yield source
+                continue
+            stored = stored_task_id(source.row)
+            if stored in wanted and stored not in seen:
+                seen.add(stored)
+                yield source
+        self._ids_found = seen
+
+    def _limited(self, sources: Iterable[SourceRow]) -> Iterator[SourceRow]:
+        limit = self.options.limit
+        for source in sources:
+            digest = source.digest
+            if digest not in self._task_of:
+                if limit is not None and self.tasks >= limit:
+                    continue
+                self._task_of[digest] = self._task_index(source)
+            yield source
+        if limit is not None and limit > self.tasks:
+            self.notes.append(f"limit {limit} is more than the {self.tasks} tasks there are; all of them run")
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks the plan holds so far."""
+        return len(self._task_of)
+
+    def _task_index(self, source: SourceRow) -> int:
+        supplied = source.row.get(TASK_INDEX_KEY_NAME)
+        return supplied if isinstance(supplied, int) and is_index(supplied) else len(self._task_of)
+
+    def _prepared(self, source: SourceRow) -> JsonObject:
+        row = dict(source.row)
+        if is_materialized(row):
+            self._refuse_flat_options(source)
+        else:
+            if self.options.overrides:
+                row[RESPONSES_CREATE_PARAMS_KEY] = _merged(row.get(RESPONSES_CREATE_PARAMS_KEY), self.options.overrides)
+            if self.options.skills_ref is not None:
+                row[SKILLS_REF_KEY] = dict(self.options.skills_ref)
+        row[TASK_INDEX_KEY_NAME] = self._task_of[source.digest]
+        return row
+
+    def _refuse_flat_options(self, source: SourceRow) -> None:
+        given = {
+            "responses_create_params overrides": self.options.overrides,
+            "skills": self.options.skills_ref,
+            "num_repeats_add_seed": self.options.add_seed,
+        }
+        refused = [name for name, value in given.items() if value]
+        if refused:
+            raise InputError(f"{source.place}: {', '.join(refused)} cannot be applied to a materialized episode task")
+
+    def _repeated(self, base: JsonObject, target: Target, routing: Routing, source: SourceRow) -> Iterator[JsonObject]:
+        count = self._repeats.find(target.agent, routing.basis) or 0
+        add_seed = bool(self._seeds.find(target.agent, routing.basis))
+        task = self._task_of[source.digest]
+        for _ in range(count):
+            row = dict(base)
+            if target.agent_ref is not None:
+                row[AGENT_REF_KEY] = dict(target.agent_ref)
+            index = self._next_rollout[task]
+            self._next_rollout[task] += 1
+            row[ROLLOUT_INDEX_KEY_NAME] = index
+            if target.server is not None:
+                row[NG_ENVIRONMENT_SERVER_KEY] = target.server
+            yield _seeded_at(source, row, index) if add_seed else row
+
+    def _finish(self) -> None:
+        if self._unrouted:
+            raise InputError(
+                f"no agent for: {', '.join(self._unrouted)}. Name one with +agent_name=<agent>, +agent_map={{...}}, "
+                "or `agent_ref` or `task_source` in the row"
+            )
+        if self.options.task_ids is not None and self.options.task_ids - self._ids_found:
+            raise InputError(f"no task has these ids: {', '.join(sorted(self.options.task_ids - self._ids_found))}")
+        self._repeats.refuse_missed("num_repeats")
+        if self._repeats.unused:
+            self.notes.append(f"num_repeats lists {', '.join(self._repeats.unused)}, which no row uses: a typo?")
+        if self._replaced:
+            pairs = ", ".join(f"{old} -> {new}" for old, new in self._replaced)
+            self.notes.append(f"agents replaced by agent_map: {pairs}")
+
+
+def stored_task_id(row: JsonMapping) -> str | None:
+    """Return the id by which a task is chosen: of an episode task its own, else the row's first id field."""
+    task_id = row.get("task_id")
+    if isinstance(task_id, Mapping):
+        task_id = task_id.get("task_id")
+    for value in (task_id, row.get("problem_id"), row.get("instance_id")):
+        if value is not None:
+            return str(value)
+    return None
+
+
+def _merged(block: object, overrides: JsonMapping) -> JsonObject:
+    return (dict(block) if isinstance(block, Mapping) else {}) | dict(overrides)
+
+
+def _seeded_at(source: SourceRow, row: JsonObject, seed: int) -> JsonObject:
+    try:
+        return seeded(row, seed)
+    except InputError as error:
+        raise InputError(f"{source.place}: {error}") from None

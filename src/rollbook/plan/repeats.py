@@ -1,0 +1,79 @@
+"""How many repeats a row has, and whether they are seeded: one value for all, or one per routing key.
+
+Rules:
+* Keys match the dispatched agent first, then the row's own name, then `_default`.
+* A key that no row used is a likely typo and is reported; a row that no key fits is an error.
+
+Source: collection.md §2.5, §2.6.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import msgspec
+
+from rollbook.errors import InputError
+from rollbook.plan.options import DEFAULT_KEY
+from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.keys import RESPONSES_CREATE_PARAMS_KEY
+
+Value = TypeVar("Value", int, bool)
+
+
+@dataclass(slots=True)
+class PerKey(Generic[Value]):
+    """A setting that may differ by routing key; remembers which keys were used and which names found none."""
+
+    setting: Value | Mapping[str, Value]
+    _used: set[str] = field(default_factory=set)
+    _missed: dict[str, None] = field(default_factory=dict)
+
+    def find(self, target: str | None, basis: str | None) -> Value | None:
+        """Return the value for a row, or None when no key fits."""
+        if not isinstance(self.setting, Mapping):
+            return self.setting
+        for name in (target, basis, DEFAULT_KEY):
+            if name is not None and name in self.setting:
+                self._used.add(name)
+                return self.setting[name]
+        self._missed[" / ".join(name for name in (target, basis) if name)] = None
+        return None
+
+    def refuse_missed(self, option: str) -> None:
+        """Raise for every routing key that the setting does not list."""
+        if self._missed and isinstance(self.setting, Mapping):
+            raise InputError(
+                f"{option} has no entry for {', '.join(self._missed)}; it lists {', '.join(sorted(self.setting))}. "
+                f"Add the entry, or {DEFAULT_KEY}"
+            )
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Listed keys that no row used."""
+        if not isinstance(self.setting, Mapping):
+            return ()
+        return tuple(sorted(set(self.setting) - self._used - {DEFAULT_KEY}))
+
+
+def seeded(row: JsonMapping, seed: int) -> JsonObject:
+    """Return a copy of `row` with `seed` in the JSON string `responses_create_params.metadata.extra_body`.
+
+    Raises:
+        InputError: the string is there and holds no JSON object.
+
+    """
+    block = row.get(RESPONSES_CREATE_PARAMS_KEY)
+    params: JsonObject = dict(block) if isinstance(block, Mapping) else {}
+    own = params.get("metadata")
+    metadata: JsonObject = dict(own) if isinstance(own, Mapping) else {}
+    text = metadata.get("extra_body") or "{}"
+    try:
+        extra_body = msgspec.json.decode(text if isinstance(text, str) else b"", type=dict[str, object])
+    except msgspec.DecodeError as error:
+        raise InputError(
+            f"responses_create_params.metadata.extra_body must be a JSON object in a string: {error}"
+        ) from None
+    metadata["extra_body"] = msgspec.json.encode(extra_body | {"seed": seed}).decode()
+    params["metadata"] = metadata
+    return dict(row) | {RESPONSES_CREATE_PARAMS_KEY: params}
