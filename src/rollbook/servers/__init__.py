@@ -1,0 +1,1 @@
+"""Servers: resources, agents, models and environments behind HTTP, their client and their launchers."""
