@@ -22,8 +22,8 @@ from rollbook.records.failure_kinds import (
     CANCELLED_FAILURE_CLASS,
     JUDGE_FAILED,
     KILL_SHAPED_FAILURE_CLASS,
-    Delivery,
-    FailureStage,
+    delivery_of,
+    stage_of,
 )
 from rollbook.records.identity import (
     ATTEMPT_INDEX_KEY_NAME,
@@ -143,9 +143,9 @@ def _failure(head: _Head) -> Outcome:
         failure_class=failure_class,
         message=message,
         kind=head.kind,
-        stage=FailureStage(head.stage) if head.stage in FailureStage else None,
+        stage=stage_of(head.stage),
         terminal=bool(head.terminal),
-        delivery=Delivery(head.delivery) if head.delivery in Delivery else Delivery.DELIVERED,
+        delivery=delivery_of(head.delivery),
         exception_type=head.exception_type,
         http_status=head.http_status,
     )

@@ -15,7 +15,8 @@ from rollbook.records.outcome import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """An outcome and the reply's own fields."""
+    """An outcome and the reply's own fields. `run_failed` tells a failed `/run` from a reply that reports a failure."""
 
     outcome: Outcome
     payload: Mapping[str, object] = field(default_factory=dict)
+    run_failed: bool = False

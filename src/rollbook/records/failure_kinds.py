@@ -76,6 +76,21 @@ class FailureStage(StrEnum):
     CLEANUP = "cleanup"
 
 
+_STAGES: Final = {stage.value: stage for stage in FailureStage}
+_DELIVERIES: Final = {delivery.value: delivery for delivery in Delivery}
+
+
+def stage_of(value: object) -> FailureStage | None:
+    """Return the stage that a saved or received value names, if any."""
+    return _STAGES.get(value) if isinstance(value, str) else None
+
+
+def delivery_of(value: object) -> Delivery:
+    """Return the delivery that a saved value names; a row that says nothing was delivered."""
+    known = _DELIVERIES.get(value) if isinstance(value, str) else None
+    return known or Delivery.DELIVERED
+
+
 def known_kind(kind: str) -> bool:
     """Whether `kind` is registered or namespaced; an unknown bare kind is logged once."""
     if kind in REGISTERED_KINDS or _NAMESPACED.fullmatch(kind):

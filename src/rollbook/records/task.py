@@ -10,7 +10,7 @@ Source: collection.md §1.5, §1.6, §2.11.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rollbook.records.identity import RolloutKey
+from rollbook.records.identity import ROLLOUT_ID_KEY_NAME, RolloutKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +28,9 @@ class Rollout:
     attempt: int = 0
     is_episode: bool = False
     stamps: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def rollout_id(self) -> str:
+        """The id that all attempts of this rollout share."""
+        explicit = self.stamps.get(ROLLOUT_ID_KEY_NAME)
+        return explicit if isinstance(explicit, str) else str(self.key)
