@@ -1,2 +1,82 @@
-"""Collects rollouts of language-model agents and accounts for every one."""
+"""Collects rollouts of language-model agents and accounts for every one.
 
+Rules:
+* Every public name is importable from here, and resolved when it is first asked for: importing the package is cheap.
+* What is not named here is nobody's business but ours.
+"""
+
+from importlib import import_module
+from typing import Final
+
+__version__: Final = "0.1.0"
+
+_PUBLIC: Final = {
+    "rollbook.errors": "ConfigError InputError JudgeError MissingPackageError RollbookError ServingError",
+    "rollbook.inputs.prompts": "PromptConfig apply_prompt_to_row fill_prompt load_prompt_config",
+    "rollbook.inputs.skills": "SkillsRef load_skills stage_skills",
+    "rollbook.records.codec": (
+        "is_non_superseding_rollout_row is_omitted_rollout_row is_unstarted_rollout_row omitted_rollout_record"
+    ),
+    "rollbook.records.failure_kinds": (
+        "Delivery EpisodeFailure FailureStage JUDGE_FAILED JUDGE_UNPARSEABLE VERIFIER_ERROR"
+    ),
+    "rollbook.records.identity": (
+        "ATTEMPT_INDEX_KEY_NAME EpisodeId ROLLOUT_INDEX_KEY_NAME RUN_ID_KEY TASK_INDEX_KEY_NAME TaskId "
+        "capture_key logical_rollout_id maybe_rollout_id"
+    ),
+    "rollbook.records.keys": (
+        "NG_FAILURE_CLASS_KEY NG_FAILURE_JUDGE_ERROR_KEY NG_FAILURE_MESSAGE_KEY "
+        "NG_FAILURE_PARTIAL_RESPONSE_KEY NG_FAILURE_STAGE_KEY NG_NO_PERSIST_KEY NG_TERMINAL_KEY"
+    ),
+    "rollbook.servers.openai_chat": (
+        "NeMoGymChatCompletion NeMoGymChatCompletionCreateParamsNonStreaming NeMoGymChatCompletionMessage "
+        "NeMoGymChatCompletionMessageCustomToolCall NeMoGymChatCompletionMessageForTraining "
+        "NeMoGymChatCompletionMessageParam NeMoGymChatCompletionMessageToolCall NeMoGymChatCompletionToolCall "
+        "NeMoGymChatCompletionToolParam NeMoGymChoice NeMoGymChoiceLogprobs NeMoGymCompletionUsage "
+        "NeMoGymFunction NeMoGymTokenLogprob"
+    ),
+    "rollbook.servers.openai_items": (
+        "NeMoGymEasyInputMessage NeMoGymFunctionCallOutput NeMoGymHostedItem NeMoGymItemReference "
+        "NeMoGymMessage NeMoGymResponseFunctionCallOutput NeMoGymResponseFunctionToolCall "
+        "NeMoGymResponseOutputMessage NeMoGymResponseReasoningItem"
+    ),
+    "rollbook.servers.openai_parts": (
+        "NeMoGymInputContentPart NeMoGymOutputContentPart NeMoGymReasoningText NeMoGymResponseInputAudio "
+        "NeMoGymResponseInputFile NeMoGymResponseInputImage NeMoGymResponseInputMessageContentList "
+        "NeMoGymResponseInputText NeMoGymResponseInputVideo NeMoGymResponseOutputRefusal "
+        "NeMoGymResponseOutputText NeMoGymSummary"
+    ),
+    "rollbook.servers.openai_response": (
+        "NeMoGymIncompleteDetails NeMoGymReasoning NeMoGymResponse NeMoGymResponseCreateParamsNonStreaming "
+        "NeMoGymResponseError"
+    ),
+    "rollbook.servers.openai_tools": (
+        "NeMoGymFunctionToolParam NeMoGymHostedToolParam NeMoGymToolChoice NeMoGymToolParam"
+    ),
+    "rollbook.servers.openai_training": (
+        "NeMoGymEasyInputMessageForTraining NeMoGymMessageForTraining "
+        "NeMoGymResponseFunctionToolCallForTraining NeMoGymResponseOutputMessageForTraining "
+        "NeMoGymResponseReasoningItemForTraining RESPONSES_TO_TRAIN TokenIDLogProbMixin training_variant_of"
+    ),
+    "rollbook.servers.openai_unions": "NeMoGymResponseInput NeMoGymResponseInputItem NeMoGymResponseOutputItem",
+    "rollbook.servers.openai_usage": (
+        "NeMoGymResponseInputTokensDetails NeMoGymResponseOutputTokensDetails NeMoGymResponseUsage "
+        "accumulate_response_usage"
+    ),
+}
+_HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
+
+__all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0605  the stub lists the names one by one
+
+
+def __getattr__(name: str) -> object:
+    """Import the module that a public name lives in, and keep the name."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -8,6 +8,7 @@
     ├── RunError                                 a run that cannot start or cannot end well
     │   ├── OutputExistsError                    the output is there already, and nothing said to replace it
     │   ├── NothingProducedError                 every dispatched rollout ended without a result
+    │   ├── UnroutedRunError                     a `/run` failed and failures are not routed to the sidecar
     │   ├── IncompleteEvaluationError            a strict run that did not complete
     │   └── LedgerError                          a file that could not be written or read
     ├── ServingError                             servers that did not start, died, or cannot be found
@@ -110,6 +111,10 @@ class OutputExistsError(RunError):
 
 class NothingProducedError(RunError):
     """Every dispatched rollout ended without a result."""
+
+
+class UnroutedRunError(RunError):
+    """A `/run` failed in a run that does not route failures to the sidecar."""
 
 
 class IncompleteEvaluationError(RunError):

@@ -1,0 +1,23 @@
+"""The one seam between dispatch and the network.
+
+Rules:
+* One call is one request: a transport re-sends nothing whose body may have been read.
+* Whatever carried an HTTP status is a `Reply`; everything else raises `SendFailed` with what is known of its delivery.
+"""
+
+from typing import Protocol
+
+from rollbook.records.exchange import Reply
+
+
+class Transport(Protocol):
+    """Where requests go: servers in this process, or over HTTP."""
+
+    async def send(self, server: str, path: str, body: bytes) -> Reply:
+        """Post `body` (JSON) to `path` of the server instance `server`.
+
+        Raises:
+            SendFailed: no whole reply came back.
+
+        """
+        ...

@@ -1,0 +1,69 @@
+"""The names of a run's files, all derived from its output path.
+
+Source: collection.md §1.2.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def failures_path_for(output: Path) -> Path:
+    """Return the failures sidecar beside `output`."""
+    return output.with_name(f"{output.stem}_failures.jsonl")
+
+
+def materialized_path_for(output: Path) -> Path:
+    """Return the materialized inputs beside `output`."""
+    return output.with_name(f"{output.stem}_materialized_inputs.jsonl")
+
+
+def aggregate_metrics_path_for(output: Path) -> Path:
+    """Return the aggregate metrics beside `output`."""
+    return output.with_name(f"{output.stem}_aggregate_metrics.json")
+
+
+def manifest_path_for(output: Path) -> Path:
+    """Return the run manifest beside `output`."""
+    return output.with_name(f"{output.stem}_manifest.json")
+
+
+def batch_status_path_for(output: Path) -> Path:
+    """Return the status file beside `output`."""
+    return output.with_name(f"{output.stem}_batch_status.json")
+
+
+def coverage_path_for(output: Path) -> Path:
+    """Return the coverage report beside `output`."""
+    return output.with_name(f"{output.stem}_coverage.json")
+
+
+@dataclass(frozen=True, slots=True)
+class RunPaths:
+    """Every file of one run."""
+
+    output: Path
+
+    @property
+    def failures(self) -> Path:
+        """The failures sidecar."""
+        return failures_path_for(self.output)
+
+    @property
+    def materialized_inputs(self) -> Path:
+        """The plan as written before anything is sent."""
+        return materialized_path_for(self.output)
+
+    @property
+    def aggregate_metrics(self) -> Path:
+        """What the servers computed over the results."""
+        return aggregate_metrics_path_for(self.output)
+
+    @property
+    def lock(self) -> Path:
+        """What one writer holds for as long as it writes."""
+        return self.output.with_name(f".{self.output.stem}.lock")
+
+    def existing(self) -> tuple[Path, ...]:
+        """Return those of the run's files that hold something already."""
+        files = (self.output, self.failures, self.materialized_inputs, self.aggregate_metrics)
+        return tuple(path for path in files if path.exists() and path.stat().st_size > 0)
