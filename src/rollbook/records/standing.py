@@ -78,11 +78,14 @@ class Standings:
 
     _current: dict[RolloutKey, Record] = field(default_factory=dict)
     _in_flight: set[RolloutKey] = field(default_factory=set)
+    _failures: Counter[RolloutKey] = field(default_factory=Counter)
 
     def add(self, record: Record) -> None:
         """Fold one record."""
         if supersedes(record, self._current.get(record.key)):
             self._current[record.key] = record
+        if isinstance(record.outcome, Failed):
+            self._failures[record.key] += 1
         self._in_flight.discard(record.key)
 
     def started(self, key: RolloutKey) -> None:
@@ -92,6 +95,10 @@ class Standings:
     def of(self, key: RolloutKey) -> Record | None:
         """Return the record that decides where `key` stands, or None when nothing was written about it."""
         return self._current.get(key)
+
+    def failures_of(self, key: RolloutKey) -> int:
+        """Return how many failed attempts of `key` were saved; omitted rollouts and evidence are none."""
+        return self._failures.get(key, 0)
 
     def has_result(self, key: RolloutKey) -> bool:
         """Whether a result stands for `key`."""

@@ -1,0 +1,30 @@
+"""The materialized inputs: the plan on disk, written whole before anything is sent, and read back line by line.
+
+Rules:
+* One line per owed rollout, in plan order; a resume never rewrites it.
+* A plan that turns out not to be runnable leaves no file.
+
+Source: collection.md §1.5.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from rollbook.ledger.reader import read_lines
+from rollbook.records.codec import encode
+from rollbook.records.json_values import JsonObject
+
+
+def write_rows(file: BinaryIO, rows: Iterable[JsonObject]) -> int:
+    """Write one line per row and return their number."""
+    written = 0
+    for row in rows:
+        file.write(encode(row) + b"\n")
+        written += 1
+    return written
+
+
+def read_materialized(path: Path) -> Iterator[bytes]:
+    """Yield the committed lines of the plan, without their newlines."""
+    return (line for _, line in read_lines(path))

@@ -1,0 +1,112 @@
+"""One run on disk: claimed by one process, fresh or continued.
+
+Rules:
+* An output that holds something already is never touched unless a person said to replace it or to go on with it.
+* Earlier files are replaced only after the new plan turned out to be runnable.
+* One writer at a time, held by a lock beside the output.
+
+Source: collection.md §1.6, §5.1, §13 (10).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from rollbook.errors import LedgerError, OutputExistsError
+from rollbook.ledger.materialized import read_materialized, write_rows
+from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.reader import read_records
+from rollbook.ledger.tail import TailRepair, repair_tail
+from rollbook.ledger.whole_file import whole_file
+from rollbook.ledger.writer import Durability, Writer
+from rollbook.records.json_values import JsonObject
+from rollbook.records.standing import Standings
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The files of a run and what may be done with them."""
+
+    paths: RunPaths
+    durability: Durability = Durability.SYNC
+    record_omitted: bool = False
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Hold the run for as long as the block lasts.
+
+        Raises:
+            LedgerError: another process holds it.
+
+        """
+        self.paths.output.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.paths.lock)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise LedgerError(
+                f"{self.paths.output}: another process is writing this run (lock {self.paths.lock}); "
+                "wait for it, or give another --output"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def refuse_existing(self) -> None:
+        """Raise when the output holds an earlier run."""
+        existing = self.paths.existing()
+        if existing:
+            raise OutputExistsError(
+                f"{existing[0]} exists already. Go on with that run with --resume, replace it with --overwrite, "
+                "or give another --output"
+            )
+
+    def plan_afresh(self, rows: Iterable[JsonObject]) -> int:
+        """Write the plan in place of what an earlier run left, and return the number of owed rollouts.
+
+        Whatever `rows` raises leaves the disk as it was.
+        """
+        with whole_file(self.paths.materialized_inputs) as file:
+            written = write_rows(file, rows)
+            for path in (self.paths.output, self.paths.failures, self.paths.aggregate_metrics):
+                path.unlink(missing_ok=True)
+        return written
+
+    def repair(self) -> tuple[TailRepair, ...]:
+        """Mend the ends of both files after a writer died."""
+        return tuple(filter(None, (repair_tail(path) for path in (self.paths.output, self.paths.failures))))
+
+    def standings(self) -> Standings:
+        """Fold every record that is on disk."""
+        standings = Standings()
+        for record in read_records(self.paths):
+            standings.add(record)
+        return standings
+
+    def planned_lines(self) -> Callable[[], Iterator[bytes]]:
+        """Return a reader of the plan that can be started again."""
+        return lambda: read_materialized(self.paths.materialized_inputs)
+
+    def writer(self) -> Writer:
+        """Return the writer of this run."""
+        return Writer(self.paths, durability=self.durability, record_omitted=self.record_omitted)
+
+    @property
+    def can_continue(self) -> bool:
+        """Whether a plan and results of an earlier session are there."""
+        return self.paths.materialized_inputs.exists() and self.paths.output.exists()
+
+
+def files_of(paths: RunPaths) -> dict[str, Path]:
+    """Return what a person may want to open, by what it is."""
+    named = {
+        "rollouts": paths.output,
+        "failures": paths.failures,
+        "materialized inputs": paths.materialized_inputs,
+        "aggregate metrics": paths.aggregate_metrics,
+    }
+    return {name: path for name, path in named.items() if path.exists()}

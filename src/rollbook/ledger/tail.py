@@ -1,0 +1,75 @@
+"""The end of a file that was being written when its writer died.
+
+Rules:
+* Complete lines are never altered.
+* A last line that is whole JSON and lacks only its newline is completed; anything else after the last newline is cut
+  off and kept in `<name>.torn`.
+
+Source: collection.md §5.3, §21.7 (a).
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from rollbook.ledger.whole_file import sync_folder
+
+_CHUNK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TailRepair:
+    """What was done to the end of `path`: `cut` bytes moved to `kept_in`, or a newline added."""
+
+    path: Path
+    cut: int = 0
+    kept_in: Path | None = None
+
+
+def repair_tail(path: Path) -> TailRepair | None:
+    """Make `path` end in a newline, and say what was done; None when there was nothing to do."""
+    if not path.exists() or path.stat().st_size == 0:
+        return None
+    with path.open("r+b") as file:
+        start, tail = _unterminated(file.fileno())
+        if not tail:
+            return None
+        if _is_json(tail):
+            os.lseek(file.fileno(), 0, os.SEEK_END)
+            os.write(file.fileno(), b"\n")
+            os.fsync(file.fileno())
+            return TailRepair(path)
+        torn = path.with_name(f"{path.name}.torn")
+        with torn.open("ab") as kept:
+            kept.write(tail + b"\n")
+            kept.flush()
+            os.fsync(kept.fileno())
+        os.ftruncate(file.fileno(), start)
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
+    return TailRepair(path, len(tail), torn)
+
+
+def _unterminated(descriptor: int) -> tuple[int, bytes]:
+    end = os.fstat(descriptor).st_size
+    tail = b""
+    start = end
+    while start > 0:
+        begin = max(0, start - _CHUNK)
+        chunk = os.pread(descriptor, start - begin, begin)
+        newline = chunk.rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1, chunk[newline + 1 :] + tail
+        tail = chunk + tail
+        start = begin
+    return 0, tail
+
+
+def _is_json(tail: bytes) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(tail), dict)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False

@@ -1,0 +1,109 @@
+"""Materialized lines → rollouts, and which of them are still owed.
+
+Rules:
+* A line is read for its identity and its stamps alone; it is sent as it stands.
+* Without a manifest an attempt's number is the count of failures that stand on disk for its rollout, and a rollout is
+  settled by a result, by a terminal failure, or by as many failures as its cap.
+
+Source: collection.md §1.5, §4.7, §4.8, §5.2.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import msgspec
+
+from rollbook.errors import InputError
+from rollbook.plan.targets import name_in
+from rollbook.records.codec import encode, stamps_of
+from rollbook.records.identity import ATTEMPT_INDEX_KEY_NAME, RolloutKey
+from rollbook.records.keys import (
+    AGENT_REF_KEY,
+    NG_ENVIRONMENT_SERVER_KEY,
+    NG_POLICY_MODEL_SERVER_KEY,
+    NG_RESULT_TYPE_KEY,
+)
+from rollbook.records.outcome import Failed, Result
+from rollbook.records.source import is_materialized
+from rollbook.records.standing import Standings
+from rollbook.records.task import Rollout
+
+DEFAULT_CAP: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The environment server that runs a row, what implements it, and the policy model behind its agent."""
+
+    server: str
+    result_type: str | None = None
+    policy_model: str | None = None
+
+
+FindDestination = Callable[[str | None, str | None], Destination]
+"""(agent, stamped environment server) → where the row goes. Raises ConfigError when nothing or too much fits."""
+
+
+class _Line(msgspec.Struct):
+    task: int = msgspec.field(name="_ng_task_index")
+    rollout: int = msgspec.field(name="_ng_rollout_index")
+    rollout_id: Any = msgspec.field(name="_ng_rollout_id", default=msgspec.UNSET)
+    agent_ref: Any = msgspec.UNSET
+    task_source: Any = msgspec.UNSET
+    skills_ref: Any = msgspec.UNSET
+    server: Any = msgspec.field(name=NG_ENVIRONMENT_SERVER_KEY, default=msgspec.UNSET)
+    task_id: Any = msgspec.UNSET
+    task_input: Any = msgspec.UNSET
+
+
+_DECODER: Final = msgspec.json.Decoder(_Line)
+
+
+def rollout_of(line: bytes, find: FindDestination) -> Rollout:
+    """Read one materialized line.
+
+    Raises:
+        InputError: the line names no rollout.
+
+    """
+    try:
+        read = _DECODER.decode(line)
+    except msgspec.DecodeError as error:
+        raise InputError(f"materialized inputs: a line that names no rollout: {error}") from error
+    row: dict[str, object] = msgspec.to_builtins(read)
+    agent = name_in(row.get(AGENT_REF_KEY))
+    destination = find(agent, read.server if isinstance(read.server, str) else None)
+    stamps = stamps_of(row) | {NG_ENVIRONMENT_SERVER_KEY: destination.server}
+    named = {NG_RESULT_TYPE_KEY: destination.result_type, NG_POLICY_MODEL_SERVER_KEY: destination.policy_model}
+    stamps |= {key: value for key, value in named.items() if value is not None}
+    return Rollout(
+        key=RolloutKey(read.task, read.rollout),
+        line=line,
+        server=destination.server,
+        agent=agent,
+        is_episode=is_materialized(row),
+        stamps=stamps,
+    )
+
+
+def owed(rollouts: Iterable[Rollout], standings: Standings, *, cap: int = DEFAULT_CAP) -> Iterator[Rollout]:
+    """Yield the rollouts that are not settled, in plan order, each with the number of its next attempt."""
+    for rollout in rollouts:
+        spent = standings.failures_of(rollout.key)
+        if not _settled(rollout.key, standings) and spent < cap:
+            yield numbered(rollout, spent) if spent else rollout
+
+
+def numbered(rollout: Rollout, attempt: int) -> Rollout:
+    """Return `rollout` as its attempt `attempt`; the number travels in the row and on every record."""
+    row = msgspec.json.decode(rollout.line, type=dict[str, object]) | {ATTEMPT_INDEX_KEY_NAME: attempt}
+    stamps = dict(rollout.stamps) | {ATTEMPT_INDEX_KEY_NAME: attempt}
+    return replace(rollout, line=encode(row), attempt=attempt, stamps=stamps)
+
+
+def _settled(key: RolloutKey, standings: Standings) -> bool:
+    record = standings.of(key)
+    if record is None:
+        return False
+    return isinstance(record.outcome, Result) or (isinstance(record.outcome, Failed) and record.outcome.terminal)
