@@ -1,0 +1,47 @@
+import pytest
+
+from rollbook.errors import InputError
+from rollbook.inputs.jsonl import read_source_rows
+
+
+def write(tmp_path, data):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(data)
+    return path
+
+
+def test_line_numbers_are_physical(tmp_path):
+    path = write(tmp_path, b'{"a":1}\n{"a":2}\n\n{"a":3}\n   \n{"a":4}\n\n\n')
+    assert [(row.number, row.row["a"]) for row in read_source_rows(path)] == [(1, 1), (2, 2), (4, 3), (6, 4)]
+
+
+def test_every_bad_line_is_named_and_the_rest_are_counted(tmp_path):
+    path = write(tmp_path, b'{"a":1}\nplaceholder row\n# a comment\n[1,2]\n"text"\n42\nnull\n{"a":NaN}\n')
+    with pytest.raises(InputError) as error:
+        list(read_source_rows(path))
+    text = str(error.value)
+    for number in (2, 3, 4, 5, 6):
+        assert f"{path}:{number}: " in text
+    assert "found an array" in text
+    assert "and 2 more" in text
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n\r\n", b"\xef\xbb\xbf"])
+def test_a_file_without_rows_is_an_error(tmp_path, data):
+    with pytest.raises(InputError, match="holds no rows"):
+        list(read_source_rows(write(tmp_path, data)))
+
+
+def test_line_separators_inside_text_do_not_end_a_line(tmp_path):
+    path = write(tmp_path, '{"a":"x\u2028y\u0085z"}\n'.encode())
+    assert [row.row["a"] for row in read_source_rows(path)] == ["x\u2028y\u0085z"]
+
+
+def test_bytes_that_are_no_utf_8_are_named(tmp_path):
+    with pytest.raises(InputError, match=":1: "):
+        list(read_source_rows(write(tmp_path, b'{"a":"\xff\xfe"}\n')))
+
+
+def test_nesting_beyond_measure_is_a_message(tmp_path):
+    with pytest.raises(InputError, match=":1: "):
+        list(read_source_rows(write(tmp_path, b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}\n")))

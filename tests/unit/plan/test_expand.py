@@ -1,0 +1,124 @@
+"""Preprocessing: vectors V1 to V3 of the collection contract, and the rules around them."""
+
+import json
+
+import pytest
+
+from rollbook.errors import InputError
+from rollbook.inputs.jsonl import rows_of
+from rollbook.plan.expand import Expansion
+from rollbook.plan.options import PlanOptions, RoutingMode
+
+A = {"responses_create_params": {"input": "a"}, "agent_ref": {"name": "A", "type": "responses_api_agents"}}
+B = {
+    "responses_create_params": {"input": "b", "metadata": {"extra_body": '{"top_k":5}'}},
+    "task_source": "rs",
+}
+EPISODE = {"task_id": {"taskset": "ts", "task_id": "t1"}, "task_input": {"q": 1}}
+
+
+def expand(rows, **options):
+    expansion = Expansion(PlanOptions(**options))
+    return list(expansion.rows(rows_of(rows))), expansion
+
+
+def who(row):
+    return row["_ng_task_index"], row["_ng_rollout_index"], row.get("agent_ref", {}).get("name")
+
+
+def seed_of(row):
+    return json.loads(row["responses_create_params"]["metadata"]["extra_body"])
+
+
+def test_v1_repeats_seeds_and_fan_out():
+    rows, _ = expand([A, B, A], repeats={"A": 2, "rs": 1, "_default": 3}, add_seed=True, fan_out={"rs": ("X", "Y")})
+    assert [who(row) for row in rows] == [(0, 0, "A"), (0, 1, "A"), (1, 0, "X"), (1, 1, "Y"), (0, 2, "A"), (0, 3, "A")]
+    assert [seed_of(row)["seed"] for row in rows] == [0, 1, 0, 1, 2, 3]
+    assert rows[0]["agent_ref"]["type"] == "responses_api_agents"
+    assert rows[2]["agent_ref"] == {"name": "X"}
+    assert seed_of(rows[2])["top_k"] == 5
+
+
+def test_v2_agent_map_with_a_default():
+    rows, expansion = expand([A, B, A], agent_map={"rs": "Z", "_default": "D"})
+    assert [who(row) for row in rows] == [(0, 0, "D"), (1, 0, "Z"), (0, 1, "D")]
+    assert all(row["agent_ref"].keys() == {"name"} for row in rows)
+    assert any("A -> D" in note for note in expansion.notes)
+
+
+def test_v3_a_materialized_row_needs_a_route():
+    with pytest.raises(InputError, match="'ts'"):
+        expand([EPISODE])
+    rows, _ = expand([EPISODE], environment_routes={"ts": "env1"}, repeats=2)
+    assert [row["_ng_environment_server"] for row in rows] == ["env1", "env1"]
+    assert all("agent_ref" not in row for row in rows)
+
+
+def test_input_rows_are_never_mutated():
+    row = json.loads(json.dumps(B))
+    expand([row], add_seed=True, overrides={"temperature": 1}, repeats=2)
+    assert row == B
+
+
+def test_overrides_merge_shallowly():
+    rows, _ = expand([B], overrides={"temperature": 0.5, "metadata": {}})
+    assert rows[0]["responses_create_params"] == {"input": "b", "metadata": {}, "temperature": 0.5}
+
+
+@pytest.mark.parametrize(
+    "options", [{"overrides": {"temperature": 1}}, {"skills_ref": {"path": "p"}}, {"add_seed": True}]
+)
+def test_an_episode_task_refuses_what_only_flat_rows_can_have(options):
+    with pytest.raises(InputError, match="materialized"):
+        expand([EPISODE], environment_routes={"ts": "env1"}, **options)
+
+
+def test_rows_that_name_nobody_are_listed_together():
+    nobody = {"responses_create_params": {"input": "n"}}
+    with pytest.raises(InputError, match="row 0, row 2"):
+        expand([nobody, A, nobody | {"x": 1}])
+
+
+def test_a_row_that_names_nobody_goes_to_the_only_agent():
+    rows, _ = expand([{"responses_create_params": {"input": "n"}}], only_agent="solo")
+    assert rows[0]["agent_ref"] == {"name": "solo"}
+
+
+def test_a_repeats_mapping_that_misses_a_name_lists_it():
+    with pytest.raises(InputError, match="num_repeats has no entry for rs"):
+        expand([B], repeats={"A": 2})
+
+
+def test_a_repeats_key_that_nobody_uses_is_reported():
+    _, expansion = expand([A], repeats={"A": 1, "typo": 2})
+    assert any("typo" in note for note in expansion.notes)
+
+
+def test_a_flat_row_is_refused_where_routing_goes_by_task_set():
+    with pytest.raises(InputError, match="taskset"):
+        expand([A], routing=RoutingMode.TASKSET)
+
+
+def test_legacy_routing_stamps_every_flat_row():
+    rows, _ = expand([A, B], routing=RoutingMode.LEGACY, environment_server="env")
+    assert [row["_ng_environment_server"] for row in rows] == ["env", "env"]
+
+
+def test_limit_counts_tasks_and_keeps_all_repeats_of_them():
+    rows, expansion = expand([A, B, A], limit=1, agent_map={"rs": "Z"})
+    assert [who(row) for row in rows] == [(0, 0, "A"), (0, 1, "A")]
+    assert expansion.tasks == 1
+
+
+def test_tasks_are_chosen_by_id_and_unknown_ids_are_named():
+    rows = [A | {"task_id": "one"}, A | {"problem_id": "two"}]
+    chosen, _ = expand(rows, task_ids=frozenset({"two"}))
+    assert [row["problem_id"] for row in chosen] == ["two"]
+    with pytest.raises(InputError, match="three"):
+        expand(rows, task_ids=frozenset({"three"}))
+
+
+def test_a_seed_needs_a_json_object_in_extra_body():
+    row = {"responses_create_params": {"input": "a", "metadata": {"extra_body": "[1]"}}, "agent_ref": {"name": "A"}}
+    with pytest.raises(InputError, match="extra_body"):
+        expand([row], add_seed=True)
