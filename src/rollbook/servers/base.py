@@ -1,0 +1,105 @@
+"""What every server is: a pydantic value that knows its configuration, its peers, and how to become a web server.
+
+Rules:
+* Constructing a server does no I/O: tests build one from a configuration and a stand-in client.
+* `build_app` is the one way from a server to its application, whether it is served here or in a process of its own.
+* A route that a server defines wins over the health routes that all servers have.
+
+Source: servers.md §3.1, §3.2, §3.3.
+"""
+
+from abc import abstractmethod
+from typing import ClassVar, Final
+
+from fastapi import FastAPI
+from pydantic import BaseModel, ConfigDict
+
+from rollbook.config.types import BaseRunServerInstanceConfig, BaseServerConfig
+from rollbook.servers.client import ServerClient
+from rollbook.servers.correlation import RolloutContextMiddleware
+from rollbook.servers.errors_replies import install_error_replies
+from rollbook.servers.middleware import ClientDisconnectCancellationMiddleware
+from rollbook.servers.sessions import SESSION_ID_KEY, install_sessions
+from rollbook.servers.webserver import is_nemo_gym_fastapi_entrypoint, serve_here
+
+__all__ = ["SESSION_ID_KEY", "BaseServer", "SimpleServer", "is_nemo_gym_fastapi_entrypoint"]
+
+HEALTH_PATHS: Final = ("/", "/livez", "/readyz", "/healthz", "/health")
+
+
+class BaseServer(BaseModel):
+    """A configuration and a client for the other servers."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    config: BaseServerConfig
+    server_client: ServerClient
+
+    @classmethod
+    def config_class(cls) -> type[BaseRunServerInstanceConfig]:
+        """Return the class that the `config` field is annotated with: what a server's block is read as."""
+        annotation = cls.model_fields["config"].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseRunServerInstanceConfig):
+            return annotation
+        return BaseRunServerInstanceConfig
+
+
+class SimpleServer(BaseServer):
+    """A server whose routes `setup_webserver` puts on an application."""
+
+    config: BaseRunServerInstanceConfig
+
+    ray_enabled: ClassVar[bool | None] = False
+
+    @property
+    def session_middleware_key(self) -> str:
+        """The session cookie's name and signing secret: `<class>___<instance>`."""
+        return f"{type(self).__name__}___{self.config.name}"
+
+    @abstractmethod
+    def setup_webserver(self) -> FastAPI:
+        """Return an application with this server's own routes."""
+        raise NotImplementedError
+
+    def setup_session_middleware(self, app: FastAPI) -> None:
+        """Give every request a cookie session with an id, `request.session["session_id"]`."""
+        install_sessions(app, self.session_middleware_key)
+
+    def setup_rollout_context_middleware(self, app: FastAPI) -> None:
+        """Serve paths behind `/ng-rollout/<id>` as the paths themselves, inside that rollout."""
+        app.add_middleware(RolloutContextMiddleware)
+
+    def finish_webserver(self, app: FastAPI) -> None:
+        """Add to the routes that `setup_webserver` made, before the health routes; a hook that does nothing here."""
+
+    def build_app(self) -> FastAPI:
+        """Return the whole application: own routes, health routes, error replies, cancellation on disconnect."""
+        app = self.setup_webserver()
+        self.finish_webserver(app)
+        install_health_routes(app)
+        self.setup_rollout_context_middleware(app)
+        install_error_replies(app, self.session_middleware_key)
+        app.add_middleware(ClientDisconnectCancellationMiddleware)
+        return app
+
+    @classmethod
+    def run_webserver(cls) -> FastAPI | None:
+        """Serve this class as the instance that the environment names, until the process is told to stop.
+
+        Returns the application instead in a worker process of a server that has several.
+
+        Raises:
+            ConfigError: the environment names no instance, or its block does not validate.
+
+        """
+        return serve_here(cls)
+
+
+async def _alive() -> dict[str, str]:
+    return {"status": "ok"}
+
+
+def install_health_routes(app: FastAPI) -> None:
+    """Answer the health paths with `{"status": "ok"}`, out of the schema and behind the app's own routes."""
+    for path in HEALTH_PATHS:
+        app.get(path, include_in_schema=False)(_alive)

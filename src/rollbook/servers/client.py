@@ -1,0 +1,265 @@
+"""The client that servers and drivers call other servers with, by instance name.
+
+Rules:
+* An address comes from the configuration and nowhere else; it is static for the life of the run.
+* Handing out a URL opens the port behind it; calling a server of this process by name opens nothing.
+* Cookies are the caller's: what a server gave is forwarded by whoever wants the session.
+
+Source: servers.md §4.3, §2.2.
+"""
+
+import asyncio
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final, Self
+
+from aiohttp import ClientError, ClientResponse, ClientTimeout
+from omegaconf import DictConfig, OmegaConf
+from pydantic import BaseModel
+
+from rollbook.config.names import MODELS, NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME, RESOURCES_SERVERS
+from rollbook.config.types import BaseServerConfig
+from rollbook.errors import ServingError
+from rollbook.servers.addresses import base_url_of, server_block, server_type_of
+from rollbook.servers.client_pool import set_global_aiohttp_client
+from rollbook.servers.correlation import apply_rollout_prefix, current_rollout, rollout_id_from_run
+from rollbook.servers.embedded_registry import hand_out
+from rollbook.servers.http_client import get_response_json, raise_for_status, request
+from rollbook.servers.own_config import own_global_config
+from rollbook.servers.sessions import SESSION_ID_KEY
+
+__all__ = [
+    "MODEL_SERVER_BASE_URL_ENV_VAR_NAME",
+    "MODEL_SERVER_NAME_ENV_VAR_NAME",
+    "SESSION_ID_KEY",
+    "ServerClient",
+    "ServerStatus",
+    "get_response_json",
+    "get_server_url",
+    "raise_for_status",
+    "request",
+    "resolve_model_base_url",
+    "setup_server_client",
+]
+
+MODEL_SERVER_NAME_ENV_VAR_NAME: Final = "NEMO_GYM_MODEL_SERVER_NAME"
+MODEL_SERVER_BASE_URL_ENV_VAR_NAME: Final = "NEMO_GYM_MODEL_SERVER_BASE_URL"
+OBSERVABILITY_ENABLED_KEY_NAME: Final = "observability_enabled"
+_MODEL_ROUTES: Final = frozenset({"/v1/responses", "/v1/chat/completions", "/v1/messages"})
+_HEAD_SECONDS: Final = 10.0
+_STATUS_SECONDS: Final = 5.0
+
+
+class ServerStatus(StrEnum):
+    """What a probe found. Any HTTP answer, even 404, is a success."""
+
+    SUCCESS = "success"
+    CONNECTION_ERROR = "connection_error"
+    TIMEOUT = "timeout"
+    UNKNOWN_ERROR = "unknown_error"
+
+
+class ServerClient:
+    """Calls servers by instance name.
+
+    `global_config_dict` is the resolved configuration that holds their addresses, `head_server_config` where the head
+    server of the deployment listens.
+    """
+
+    def __init__(self, head_server_config: BaseServerConfig, global_config_dict: DictConfig) -> None:
+        self.head_server_config = head_server_config
+        self.global_config_dict = global_config_dict
+        self._addresses: dict[str, str] = {}
+
+    @classmethod
+    def load_head_server_config(cls) -> BaseServerConfig:
+        """Return where the head server listens, as this process's configuration says."""
+        return BaseServerConfig.model_validate(OmegaConf.to_container(own_global_config().head_server))
+
+    @classmethod
+    def load_from_global_config(cls, head_server_config: BaseServerConfig | None = None) -> Self:
+        """Return a client for the deployment of this process, or else for the one behind the head server.
+
+        Raises:
+            ServingError: the head server does not answer; names its URL. Also a `ValueError`.
+
+        """
+        if os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME):
+            return cls(head_server_config or cls.load_head_server_config(), own_global_config())
+        head = head_server_config or cls.load_head_server_config()
+        return cls(head, fetch_global_config(head))
+
+    async def post(self, server_name: str, url_path: str, **kwargs: Any) -> ClientResponse:
+        """POST to a server; keyword arguments as for `request`."""
+        return await self.request(server_name, url_path, "POST", **kwargs)
+
+    async def get(self, server_name: str, url_path: str, **kwargs: Any) -> ClientResponse:
+        """GET from a server; keyword arguments as for `request`."""
+        return await self.request(server_name, url_path, "GET", **kwargs)
+
+    async def request(self, server_name: str, url_path: str, method: str, **kwargs: Any) -> ClientResponse:
+        """Send a request to `url_path` of `server_name`; a pydantic `json` goes without the fields nobody set.
+
+        Raises:
+            aiohttp.ClientError, TimeoutError: no reply came.
+            ServerRefNotFoundError: the configuration has no such server.
+
+        """
+        body = kwargs.get("json")
+        if isinstance(body, BaseModel):
+            kwargs["json"] = body.model_dump(exclude_unset=True)
+        base_url = self._address(server_name)
+        path = self._correlated(server_name, url_path, body)
+        return await request(method, base_url + path, _internal=True, _server_name=server_name, **kwargs)
+
+    async def poll_for_status(self, server_name: str) -> ServerStatus:
+        """Return what a GET of the server's root finds within 5 s."""
+        return await probe(self._address(server_name), _STATUS_SECONDS)
+
+    def _build_server_base_url(self, server_config_dict: DictConfig | Mapping[str, object]) -> str:
+        """Return `http://host:port` of a server's block, open for anybody's use."""
+        return hand_out(base_url_of(server_config_dict))
+
+    def _address(self, server_name: str) -> str:
+        known = self._addresses.get(server_name)
+        if known is None:
+            known = model_server_override(server_name) or base_url_of(
+                server_block(self.global_config_dict, server_name)
+            )
+            self._addresses[server_name] = known
+        return known
+
+    def _correlated(self, server_name: str, url_path: str, body: object) -> str:
+        """Return the path behind the prefix of the rollout that this call is made for."""
+        config = self.global_config_dict
+        if not config.get(OBSERVABILITY_ENABLED_KEY_NAME) or model_server_override(server_name):
+            return url_path
+        kind = server_type_of(config, server_name)
+        context = current_rollout()
+        if kind == MODELS and url_path in _MODEL_ROUTES:
+            if context is None:
+                return url_path
+            return apply_rollout_prefix(url_path, context.rollout_id, training_capture=context.training_capture)
+        if kind != RESOURCES_SERVERS:
+            return url_path
+        found = context.rollout_id if context else None
+        if found is None and url_path == "/verify" and isinstance(body, (BaseModel, Mapping)):
+            found = rollout_id_from_run(body)
+        return apply_rollout_prefix(url_path, found)
+
+
+def model_server_override(server_name: str) -> str | None:
+    """Return the URL that the environment gives for a model server, as an agent sets it for its subprocess."""
+    if os.environ.get(MODEL_SERVER_NAME_ENV_VAR_NAME) != server_name:
+        return None
+    url = os.environ.get(MODEL_SERVER_BASE_URL_ENV_VAR_NAME)
+    return url.rstrip("/").removesuffix("/v1") if url else None
+
+
+def get_server_url(global_config_dict: DictConfig, server_name: str) -> str:
+    """Return `http://host:port` of an instance, open for anybody's use.
+
+    Raises:
+        PortTakenError: the server lives in this process, and another program holds its port.
+
+    """
+    return hand_out(base_url_of(server_block(global_config_dict, server_name)))
+
+
+def resolve_model_base_url(
+    server_client: ServerClient,
+    model_server_name: str,
+    rollout_id: str | None = None,
+    *,
+    training_capture: bool = False,
+) -> str:
+    """Return `http://host:port[/ng-rollout/<id>[/training-token-capture]]/v1` for a program outside of this process.
+
+    The prefix is there for a `rollout_id`, or the running handler's, where the deployment observes model calls.
+    """
+    config = server_client.global_config_dict
+    override = model_server_override(model_server_name)
+    base = override or get_server_url(config, model_server_name)
+    context = current_rollout()
+    found = rollout_id or (context.rollout_id if context else None)
+    if not config.get(OBSERVABILITY_ENABLED_KEY_NAME) or override:
+        found = None
+    return base + apply_rollout_prefix("/v1", found, training_capture=training_capture)
+
+
+async def probe(url: str, seconds: float) -> ServerStatus:
+    """Return what a GET of `url` finds; any HTTP answer is a success."""
+    try:
+        reply = await request(
+            "GET", url, _connect_grace=0.0, timeout=ClientTimeout(total=seconds), allow_redirects=False
+        )
+        await reply.read()
+    except TimeoutError:
+        return ServerStatus.TIMEOUT
+    except ClientError as error:
+        return ServerStatus.CONNECTION_ERROR if isinstance(error, OSError) else ServerStatus.UNKNOWN_ERROR
+    return ServerStatus.SUCCESS
+
+
+class HeadServerUnreachableError(ServingError, ValueError):
+    """The head server of a deployment does not answer."""
+
+
+def fetch_global_config(head: BaseServerConfig, seconds: float = _HEAD_SECONDS) -> DictConfig:
+    """Return the resolved configuration of the deployment behind `head`; blocks while it is fetched.
+
+    Raises:
+        HeadServerUnreachableError: no head server answers there, or what answers is none; names the URL.
+
+    """
+    url = f"http://{head.host}:{head.port}/global_config_dict_yaml"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=seconds) as reply:
+            return parsed_head_reply(url, reply.read())
+    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        raise head_unreachable(url, str(getattr(error, "reason", error))) from error
+
+
+def head_unreachable(url: str, found: str) -> HeadServerUnreachableError:
+    """Return the error for a head server that does not answer at `url`."""
+    return HeadServerUnreachableError(
+        f"no head server answers at {url} ({found}); start one with `gym env start`, "
+        "or say where it listens: ++head_server.host=<host> ++head_server.port=<port>"
+    )
+
+
+def parsed_head_reply(url: str, body: bytes) -> DictConfig:
+    """Return the configuration that a head server's reply holds: a JSON string of YAML.
+
+    Raises:
+        HeadServerUnreachableError: the reply is none of a head server's.
+
+    """
+    try:
+        text = json.loads(body)
+    except ValueError as error:
+        raise head_unreachable(url, "what answers is no head server") from error
+    config = OmegaConf.create(text) if isinstance(text, str) else None
+    if not isinstance(config, DictConfig):
+        raise head_unreachable(url, "what answers is no head server")
+    return config
+
+
+def setup_server_client(head_server_config: BaseServerConfig | None = None) -> ServerClient:
+    """Return a client for scripts; inside a running loop its connections follow the deployment's knobs."""
+    client = ServerClient.load_from_global_config(head_server_config)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return client
+    set_global_aiohttp_client(_top_level(client.global_config_dict))
+    return client
+
+
+def _top_level(config: DictConfig) -> Mapping[str, object]:
+    return {str(key): config.get(key) for key in config if not OmegaConf.is_config(config.get(key))}

@@ -1,0 +1,114 @@
+"""Which rollout a server is working for: read from the path, held in a context variable, put before outgoing paths.
+
+Rules:
+* A prefix is put on once and taken off once; a path that carries one is left alone.
+* Servers need not know of it: the middleware strips the prefix before routing.
+* Reading a body for its rollout never changes the body.
+
+Source: servers.md §3.7, §3.8, §4.3.
+"""
+
+import contextvars
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import BaseModel
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from rollbook.records.identity import ROLLOUT_ID_KEY_NAME, maybe_rollout_id
+
+ROLLOUT_PATH_PREFIX: Final = "/ng-rollout/"
+TRAINING_CAPTURE_SEGMENT: Final = "/training-token-capture"
+_PREFIXED: Final = re.compile(r"/ng-rollout/(?P<id>[A-Za-z0-9._-]+)(?P<capture>/training-token-capture)?(?P<rest>/.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutContext:
+    """The rollout that the running handler serves. `rollout_id` is the attempt's capture key, for example `3-0-a1`."""
+
+    rollout_id: str
+    training_capture: bool = False
+
+
+_current: contextvars.ContextVar[RolloutContext | None] = contextvars.ContextVar("rollbook_rollout", default=None)
+
+
+def current_rollout() -> RolloutContext | None:
+    """Return the rollout that the running handler serves, or None outside of one."""
+    return _current.get()
+
+
+def current_rollout_id() -> str | None:
+    """Return the capture key of the rollout that the running handler serves, or None outside of one."""
+    context = _current.get()
+    return context.rollout_id if context else None
+
+
+@contextmanager
+def rollout_context(rollout_id: str | None, *, training_capture: bool = False) -> Iterator[None]:
+    """Work for `rollout_id` inside the block; None leaves the context as it is."""
+    if rollout_id is None:
+        yield
+        return
+    token = _current.set(RolloutContext(rollout_id, training_capture))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def rollout_path_prefix(rollout_id: str, *, training_capture: bool = False) -> str:
+    """Return `/ng-rollout/<id>`, with `/training-token-capture` behind it where the call's tokens are wanted."""
+    return f"{ROLLOUT_PATH_PREFIX}{rollout_id}{TRAINING_CAPTURE_SEGMENT if training_capture else ''}"
+
+
+def apply_rollout_prefix(path: str, rollout_id: str | None, *, training_capture: bool = False) -> str:
+    """Return `path` behind the rollout's prefix; unchanged without an id, or when it carries a prefix already."""
+    if rollout_id is None or path.startswith(ROLLOUT_PATH_PREFIX):
+        return path
+    return rollout_path_prefix(rollout_id, training_capture=training_capture) + path
+
+
+def split_rollout_prefix(path: str) -> tuple[RolloutContext | None, str]:
+    """Return the rollout that `path` names, if any, and the path without it."""
+    match = _PREFIXED.fullmatch(path)
+    if match is None:
+        return None, path
+    return RolloutContext(match["id"], match["capture"] is not None), match["rest"] or "/"
+
+
+def rollout_id_from_run(body: BaseModel | Mapping[str, object]) -> str | None:
+    """Return the capture key of the attempt that a `/run` or `/verify` body names, or None when it names none.
+
+    Raises:
+        InputError: the body's explicit id may not name a rollout.
+
+    """
+    if isinstance(body, Mapping):
+        return maybe_rollout_id(body)
+    extra = body.model_extra or {}
+    explicit = getattr(body, "capture_rollout_id", None)
+    return maybe_rollout_id({**extra, ROLLOUT_ID_KEY_NAME: explicit} if explicit is not None else extra)
+
+
+class RolloutContextMiddleware:
+    """Strips `/ng-rollout/<id>[/training-token-capture]` from a request's path and serves it inside that rollout."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; a path without the prefix passes through untouched."""
+        if scope["type"] != "http" or not scope["path"].startswith(ROLLOUT_PATH_PREFIX):
+            await self.app(scope, receive, send)
+            return
+        context, path = split_rollout_prefix(scope["path"])
+        if context is None:
+            await self.app(scope, receive, send)
+            return
+        inner = {**scope, "path": path, "raw_path": path.encode()}
+        with rollout_context(context.rollout_id, training_capture=context.training_capture):
+            await self.app(inner, receive, send)

@@ -1,0 +1,93 @@
+"""An ASGI application behind a listening socket, served by uvicorn inside a loop that somebody else runs.
+
+Rules:
+* Signals are the program's: serving here installs no handler for them.
+* The socket is bound by the caller, so a taken port is known before anything starts.
+
+Source: servers.md §3.2.
+"""
+
+import asyncio
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+KEEP_ALIVE_SECONDS: Final = 30
+GRACEFUL_SHUTDOWN_SECONDS: Final = 0.5
+TCP_KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+
+
+def keep_socket_alive(sock: socket.socket, options: Mapping[str, int] = TCP_KEEPALIVE) -> None:
+    """Have the kernel probe an idle peer, so that one that is gone is noticed; what a platform lacks is left out."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in options.items():
+        option = getattr(socket, name, None)
+        if option is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+class KeepAliveProtocol(HttpToolsProtocol):
+    """HTTP/1.1 over connections that the kernel probes while they are idle."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # narrower, as in uvicorn
+        """Set the socket's options when a client connects."""
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6}:
+            keep_socket_alive(sock)
+        super().connection_made(transport)
+
+
+class _QuietServer(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Listener:
+    """Serves `app` on a bound socket until it is closed. `state` is what the application's lifespan left behind."""
+
+    def __init__(self, app: ASGIApp, bound: socket.socket, state: Mapping[str, object] | None = None) -> None:
+        self.bound = bound
+        self._app = app
+        self._state = state or {}
+        self._task: asyncio.Task[None] | None = None
+        config = uvicorn.Config(
+            self._with_state,
+            interface="asgi3",
+            lifespan="off",
+            http=KeepAliveProtocol,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,  # type: ignore[arg-type]  # any number of seconds
+        )
+        self._server = _QuietServer(config)
+
+    @property
+    def port(self) -> int:
+        """The port in use."""
+        return int(self.bound.getsockname()[1])
+
+    def start(self) -> None:
+        """Serve from now on, in the running loop."""
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._server.serve([self.bound]))
+
+    async def close(self) -> None:
+        """Stop serving and close the socket."""
+        self._server.should_exit = True
+        if self._task is not None:
+            await asyncio.wait({self._task})
+        self.bound.close()
+
+    async def _with_state(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._state:
+            scope["state"] = {**scope.get("state", {}), **self._state}
+        await self._app(scope, receive, send)

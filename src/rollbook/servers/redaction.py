@@ -1,0 +1,15 @@
+"""Addresses as they may stand in a log line.
+
+Rules:
+* No user name, password, query or fragment of a URL is ever shown.
+
+Source: servers.md §3.5.
+"""
+
+from urllib.parse import urlsplit, urlunsplit
+
+
+def redacted_url(url: str) -> str:
+    """Return `url` with scheme, host, port and path alone."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
