@@ -1,0 +1,64 @@
+"""Where the command line begins and ends.
+
+Rules:
+* An error of ours is one red line and its own exit code; a usage error is 2; an interrupt is 130.
+* A traceback is a defect of ours: it is logged under `-v`, and one line stands for it otherwise.
+
+Source: servers.md §10.1.
+"""
+
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from rollbook.cli.terminal import note, say_error
+from rollbook.cli.verb import Verb, VerbGroup
+from rollbook.errors import RollbookError
+
+_LOG = logging.getLogger(__name__)
+_USAGE: Final = 2
+_INTERRUPTED: Final = 130
+_FAILED: Final = 1
+
+gym: Final = VerbGroup(
+    "gym",
+    {
+        "eval": Verb("rollbook.cli.eval_group", "Run tasks against servers and score what comes back."),
+        "env": Verb("rollbook.cli.env_group", "Serve environments: start, status, stop, resolve."),
+        "list": Verb("rollbook.cli.list_group", "List environments, benchmarks, agents, models and resources servers."),
+    },
+    summary="Collect rollouts of language-model agents, and account for every one.",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line on `arguments` (the process's own by default) and exit with its code."""
+    sys.exit(exit_code_of(arguments))
+
+
+def exit_code_of(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; every error has been said when this returns."""
+    try:
+        answer = gym.main(args=arguments, prog_name=_program_name(), standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        note("Interrupted.")
+        return _INTERRUPTED
+    except RollbookError as error:
+        say_error(str(error))
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001  the last boundary: docs/architecture.md
+        _LOG.debug("unexpected error", exc_info=True)
+        say_error(f"{type(error).__name__}: {error} (this is a defect of ours; -v logs where it happened)")
+        return _FAILED
+    return answer if isinstance(answer, int) else 0
+
+
+def _program_name() -> str:
+    return "rollbook" if Path(sys.argv[0]).stem == "rollbook" else "gym"

@@ -1,0 +1,20 @@
+"""`gym env …`: the verbs about servers.
+
+Rules:
+* Verbs are named here and imported when they are called.
+"""
+
+from typing import Final
+
+from rollbook.cli.verb import Verb, VerbGroup
+
+command: Final = VerbGroup(
+    "env",
+    {
+        "start": Verb("rollbook.cli.env_start", "Start the servers of a configuration and keep them up."),
+        "status": Verb("rollbook.cli.env_status", "Show the servers of a running deployment."),
+        "stop": Verb("rollbook.cli.env_stop", "Stop the deployment that `gym env start` keeps up."),
+        "resolve": Verb("rollbook.cli.env_resolve", "Print the configuration as it resolves, secrets masked."),
+    },
+    summary="Serve environments: start, status, stop, resolve.",
+)

@@ -1,0 +1,88 @@
+"""`gym eval run`: the flags of a collection.
+
+Rules:
+* A flag that was not given sets nothing: files, `env.yaml` and overrides keep their say.
+* Failures go to the sidecar and 64 rollouts are in flight, unless something says otherwise.
+
+Source: collection.md §10.7; servers.md §10.2.
+"""
+
+from typing import Any, Final
+
+import click
+
+from rollbook.cli.flags import config_flags, flags, model_flags, overrides_argument, selector_flags
+from rollbook.cli.verb import VerbCommand, is_verbose, wants_json
+
+_serving: Final = flags(
+    click.option("--no-serve", is_flag=True, help="Collect from servers that are already up; start none."),
+    click.option(
+        "--serve",
+        type=click.Choice(["embedded", "processes"]),
+        default="embedded",
+        show_default=True,
+        help="All servers in this process, or one process each.",
+    ),
+    click.option("--log-dir", "nemo_gym_log_dir", metavar="DIR", help="Where server processes write their logs."),
+)
+_data: Final = flags(
+    click.option("-i", "--input", "input_jsonl_fpath", metavar="FILE", help="Rows to run, as JSONL."),
+    click.option("-o", "--output", "output_jsonl_fpath", metavar="FILE", help="Where results go, as JSONL."),
+    click.option("--overwrite", is_flag=True, default=None, help="Replace an earlier run at the output."),
+    click.option("--resume", "resume_from_cache", is_flag=True, default=None, help="Continue the run at the output."),
+    click.option(
+        "--split", metavar="SPLIT", help="A split of the configuration's datasets: train, validation, benchmark."
+    ),
+    click.option("--limit", type=int, metavar="N", help="Run the first N tasks; 0 runs none."),
+    click.option("--num-repeats", type=int, metavar="N", help="Rollouts per task."),
+    click.option("--interleave-repeats", is_flag=True, default=None, help="All first repeats, then all second ones."),
+    click.option("--prompt-config", metavar="PATH", help="A prompt that is filled in from each row."),
+    click.option("-a", "--agent", "agent_name", metavar="NAME", help="Send every row to this agent."),
+)
+_running: Final = flags(
+    click.option(
+        "--concurrency",
+        "num_samples_in_parallel",
+        type=int,
+        metavar="N",
+        help="Rollouts in flight at a time.  [default: 64]",
+    ),
+    click.option("--temperature", type=float, metavar="T", help="Sampling temperature, for every row."),
+    click.option("--top-p", type=float, metavar="P", help="Nucleus sampling, for every row."),
+    click.option("--max-output-tokens", type=int, metavar="N", help="Longest answer, for every row."),
+    click.option(
+        "--route-failures/--no-route-failures",
+        "route_failures_to_sidecar",
+        default=None,
+        help="Write failed rollouts beside the results and go on, or stop at the first.  [default: route]",
+    ),
+)
+_after: Final = flags(
+    click.option("--disable-aggregation", is_flag=True, default=None, help="Collect, and compute no metrics."),
+    click.option(
+        "--no-health-check", "disable_health_check", is_flag=True, default=None, help="Skip the health check."
+    ),
+    click.option("--health-check-workers", type=int, metavar="N", help="Processes that check health."),
+    click.option("--health-check-ignore", "health_check_ignored_checks", metavar="A,B", help="Checks to leave out."),
+)
+
+
+@click.command("run", cls=VerbCommand, reports=True, short_help="Collect rollouts and score them.")
+@config_flags
+@selector_flags
+@_serving
+@_data
+@model_flags
+@_running
+@_after
+@overrides_argument
+@click.pass_context
+def command(context: click.Context, /, **given: Any) -> None:
+    """Collect rollouts of the input's tasks, score them, and say what share of the plan the scores speak for.
+
+    Servers of the configuration are started for the run, unless --no-serve is given. Free arguments override
+    configuration keys: key=value, +key=value, ++key=value, ~key.
+    """
+    from rollbook.cli.eval_session import run_evaluation  # noqa: PLC0415  the engine is paid for by this verb alone
+
+    run_evaluation(given, as_json=wants_json(context), verbose=is_verbose(context))

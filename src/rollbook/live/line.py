@@ -1,0 +1,60 @@
+"""A snapshot as one line of text.
+
+Rules:
+* A mean never stands without the number of rollouts it covers.
+* Counts that are zero are left out, except what was finished.
+
+Source: collection.md §3.9.
+"""
+
+from rollbook.live.progress import Snapshot
+
+_MINUTE = 60
+_HOUR = 3600
+
+
+def line(snapshot: Snapshot) -> str:
+    """Return for example `12/40 finished (30%) · mean reward 0.667 over 9 · 1 failed · 8 in flight · 31.2/min`."""
+    parts = [_finished(snapshot), _mean(snapshot), *_counts(snapshot), *_pace(snapshot)]
+    return " · ".join(part for part in parts if part)
+
+
+def _finished(snapshot: Snapshot) -> str:
+    share = f" ({snapshot.finished / snapshot.planned:.0%})" if snapshot.planned else ""
+    return f"{snapshot.finished}/{snapshot.planned} finished{share}"
+
+
+def _mean(snapshot: Snapshot) -> str:
+    if snapshot.mean_reward is None:
+        return ""
+    return f"mean reward {snapshot.mean_reward:.3f} over {snapshot.scored}"
+
+
+def _counts(snapshot: Snapshot) -> list[str]:
+    named = [
+        (snapshot.masked, "masked"),
+        (snapshot.unscored, "unscored"),
+        (snapshot.failed, "failed"),
+        (snapshot.interrupted, "interrupted"),
+        (snapshot.never_started, "never started"),
+        (snapshot.in_flight, "in flight"),
+    ]
+    return [f"{count} {name}" for count, name in named if count]
+
+
+def _pace(snapshot: Snapshot) -> list[str]:
+    rate = [f"{snapshot.per_minute:.1f}/min"] if snapshot.per_minute is not None else []
+    if snapshot.ended:
+        return [*rate, f"ended after {duration(snapshot.elapsed)}"]
+    left = [f"{duration(snapshot.seconds_left)} left"] if snapshot.seconds_left is not None else []
+    return [*rate, f"{duration(snapshot.elapsed)} so far", *left]
+
+
+def duration(seconds: float) -> str:
+    """Return `seconds` as a person writes them: `54s`, `3m20s`, `2h05m`."""
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole}s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE}m{whole % _MINUTE:02d}s"
+    return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02d}m"

@@ -1,0 +1,204 @@
+"""Views of a run in progress: lines in a file, or one redrawn line on a terminal.
+
+Rules:
+* A view is an observer: it is handed events, and never reaches the run.
+* Lines are timed, not counted: at most one in `_AT_MOST_EVERY` seconds, at least one in `_AT_LEAST_EVERY` while
+  `beat` is called, and the last one says what the artifacts hold.
+* The first failures of each class are told as they happen; the rest are counted, so that a log stays small.
+* Text that came from data is escaped before it is written.
+
+Source: collection.md §3.9; cases RC-56, RC-61.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, Protocol, TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from rollbook.clock import Clock
+from rollbook.live.escape import escaped
+from rollbook.live.line import line
+from rollbook.live.progress import Progress
+from rollbook.records.event import AttemptEnded, Event, RunEnded, RunPlanned
+from rollbook.records.outcome import Failed, Interrupted, Outcome
+from rollbook.records.record import Record
+
+_AT_MOST_EVERY: Final = 5.0
+_AT_LEAST_EVERY: Final = 30.0
+_BEAT: Final = 1.0
+_TOLD_PER_CLASS: Final = 3
+_LONGEST_MESSAGE: Final = 200
+
+
+class View(Protocol):
+    """Something that shows a run."""
+
+    def observe(self, event: Event) -> None:
+        """Take note of one event."""
+        ...
+
+    def beat(self) -> None:
+        """Take note that time has passed."""
+        ...
+
+    def close(self) -> None:
+        """Show where the run stands now, for the last time."""
+        ...
+
+
+class FailureLines:
+    """Which failures are told in full: the first of each class."""
+
+    def __init__(self) -> None:
+        self._told: Counter[str] = Counter()
+
+    def line_for(self, record: Record) -> str | None:
+        """Return the line that tells of `record`, or None when it is only counted."""
+        failure = _failure(record.outcome)
+        if failure is None:
+            return None
+        failure_class, message = failure
+        self._told[failure_class] += 1
+        if self._told[failure_class] > _TOLD_PER_CLASS:
+            return None
+        more = " (further ones of this class are counted)" if self._told[failure_class] == _TOLD_PER_CLASS else ""
+        return escaped(f"rollout {record.key} {failure_class}: {message[:_LONGEST_MESSAGE]}{more}")
+
+
+def _failure(outcome: Outcome) -> tuple[str, str] | None:
+    match outcome:
+        case Failed() | Interrupted():
+            return outcome.failure_class, outcome.message
+        case _:
+            return None
+
+
+class LineView:
+    """Whole lines, for a log file or a pipe."""
+
+    def __init__(self, stream: TextIO, clock: Clock) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._progress = Progress(clock.monotonic())
+        self._failures = FailureLines()
+        self._last: float | None = None
+        self._closed = False
+
+    def observe(self, event: Event) -> None:
+        """Fold `event`; write a line when one is due."""
+        self._progress.add(event)
+        match event:
+            case RunPlanned():
+                self._write_plan(event)
+            case AttemptEnded(record=record):
+                self._tell(record)
+            case RunEnded():
+                self.close()
+            case _:
+                return
+
+    def _write_plan(self, plan: RunPlanned) -> None:
+        settled = f", {plan.settled} of them settled before" if plan.settled else ""
+        self._write(f"{plan.tasks} tasks, {plan.rollouts} rollouts planned{settled}")
+        self._last = self._clock.monotonic()
+
+    def _tell(self, record: Record) -> None:
+        told = self._failures.line_for(record)
+        if told is not None:
+            self._write(told)
+        self._write_if_older_than(_AT_MOST_EVERY)
+
+    def beat(self) -> None:
+        """Write a line when none was written for a while: a sign of life."""
+        self._write_if_older_than(_AT_LEAST_EVERY)
+
+    def close(self) -> None:
+        """Write where the run stands now, once."""
+        if not self._closed:
+            self._closed = True
+            self._write(line(self._progress.snapshot(self._clock.monotonic())))
+
+    def _write_if_older_than(self, seconds: float) -> None:
+        now = self._clock.monotonic()
+        if self._closed or (self._last is not None and now - self._last < seconds):
+            return
+        self._last = now
+        self._write(line(self._progress.snapshot(now)))
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(f"{text}\n")
+            self._stream.flush()
+
+
+class TerminalView:
+    """One line that is redrawn twice a second."""
+
+    def __init__(self, console: Console, clock: Clock) -> None:
+        self._clock = clock
+        self._progress = Progress(clock.monotonic())
+        self._failures = FailureLines()
+        self._spinner = Spinner("dots")
+        self._live = Live(self._spinner, console=console, refresh_per_second=2, transient=True)
+        self._closed = False
+        self._live.start()
+
+    def observe(self, event: Event) -> None:
+        """Fold `event`; the line is redrawn by `beat`."""
+        self._progress.add(event)
+        if isinstance(event, AttemptEnded):
+            told = self._failures.line_for(event.record)
+            if told is not None:
+                self._live.console.print(Text(told))
+        elif isinstance(event, RunEnded):
+            self.close()
+
+    def beat(self) -> None:
+        """Redraw the line with the present counts."""
+        self._spinner.update(text=Text(self._line()))
+
+    def close(self) -> None:
+        """Leave the last line standing."""
+        if not self._closed:
+            self._closed = True
+            self._live.stop()
+            self._live.console.print(Text(self._line()))
+
+    def _line(self) -> str:
+        return line(self._progress.snapshot(self._clock.monotonic()))
+
+
+def view_for(stream: TextIO, clock: Clock) -> View:
+    """Return the view that suits `stream`: redrawn on a terminal, whole lines elsewhere."""
+    console = Console(file=stream)
+    return (
+        TerminalView(console, clock)
+        if console.is_terminal and not console.is_dumb_terminal
+        else LineView(stream, clock)
+    )
+
+
+@asynccontextmanager
+async def beating(view: View, clock: Clock) -> AsyncIterator[None]:
+    """Call `view.beat` about once a second while the block runs, and close the view when it ends."""
+
+    async def beat() -> None:
+        while True:
+            await clock.sleep(_BEAT)
+            view.beat()
+
+    pulse = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        pulse.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await pulse
+        view.close()

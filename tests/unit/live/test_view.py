@@ -1,0 +1,161 @@
+"""Lines in a log, the redrawn line of a terminal, and what neither may do."""
+
+import io
+import itertools
+
+import pytest
+from rich.console import Console
+
+from rollbook.live.escape import escaped
+from rollbook.live.view import LineView, TerminalView, beating, view_for
+from rollbook.records.event import AttemptEnded, AttemptStarted, RunEnded, RunPlanned
+from rollbook.records.identity import RolloutKey
+from rollbook.records.outcome import Failed, Scored
+from rollbook.records.record import Record
+
+
+class HeldClock:
+    """Time that moves when it is told to."""
+
+    def __init__(self):
+        self.at = 1000.0
+
+    def monotonic(self):
+        return self.at
+
+    def now(self):
+        return self.at
+
+    async def sleep(self, seconds):
+        self.at += seconds
+
+
+def started(task):
+    return AttemptStarted(RolloutKey(task, 0), 0, at=0.0)
+
+
+def ended(task, outcome):
+    return AttemptEnded(Record(RolloutKey(task, 0), 0, outcome, "r"), elapsed=1.0, at=0.0)
+
+
+def a_slow_run(view, clock, stream, rollouts=1000, seconds_each=0.6):
+    """Run `rollouts`, beating once a second, and return when each line was written."""
+    written_at = []
+    view.observe(RunPlanned(rollouts, rollouts))
+    lines = 0
+    for task in range(rollouts):
+        view.observe(started(task))
+        clock.at += seconds_each
+        view.beat()
+        view.observe(ended(task, Failed("agent_run_error", "no answer") if task % 10 == 0 else Scored(1.0)))
+        if (now_lines := stream.getvalue().count("\n")) > lines:
+            lines = now_lines
+            written_at.append(clock.at)
+    view.observe(RunEnded())
+    return written_at
+
+
+def test_a_log_of_a_thousand_rollouts_is_small_and_has_no_carriage_return():
+    stream, clock = io.StringIO(), HeldClock()
+    a_slow_run(LineView(stream, clock), clock, stream)
+    assert "\r" not in stream.getvalue()
+    assert len(stream.getvalue()) < 20_000
+
+
+def test_a_log_is_never_silent_for_more_than_thirty_seconds():
+    stream, clock = io.StringIO(), HeldClock()
+    written_at = a_slow_run(LineView(stream, clock), clock, stream)
+    assert max(later - earlier for earlier, later in itertools.pairwise(written_at)) <= 30.0
+
+
+def test_the_last_line_says_what_the_records_say():
+    stream, clock = io.StringIO(), HeldClock()
+    a_slow_run(LineView(stream, clock), clock, stream)
+    last = stream.getvalue().splitlines()[-1]
+    assert last.startswith("1000/1000 finished (100%) · mean reward 1.000 over 900 · 100 failed · 100.0/min · ended")
+
+
+def test_a_stalled_run_shows_a_sign_of_life_every_thirty_seconds():
+    stream, clock = io.StringIO(), HeldClock()
+    view = LineView(stream, clock)
+    view.observe(RunPlanned(1, 1))
+    view.observe(started(0))
+    for _ in range(120):
+        clock.at += 1
+        view.beat()
+    assert stream.getvalue().count("1 in flight") == 4
+
+
+def test_rollouts_that_end_at_once_share_a_line():
+    stream, clock = io.StringIO(), HeldClock()
+    view = LineView(stream, clock)
+    view.observe(RunPlanned(50, 50))
+    for task in range(50):
+        view.observe(started(task))
+        view.observe(ended(task, Scored(1.0)))
+    assert stream.getvalue().splitlines() == ["50 tasks, 50 rollouts planned"]
+
+
+def test_the_first_failures_of_a_class_are_told_and_the_rest_are_counted():
+    stream, clock = io.StringIO(), HeldClock()
+    view = LineView(stream, clock)
+    for task in range(20):
+        view.observe(ended(task, Failed("agent_run_error", "HTTP 500")))
+    told = [text for text in stream.getvalue().splitlines() if "HTTP 500" in text]
+    assert len(told) == 3
+    assert told[-1].endswith("(further ones of this class are counted)")
+
+
+def test_a_failure_message_cannot_drive_the_terminal():
+    stream, clock = io.StringIO(), HeldClock()
+    LineView(stream, clock).observe(ended(0, Failed("x", "red \x1b[31m nul \x00 return \r line \n end")))
+    first = stream.getvalue().splitlines()[0]
+    assert first == r"rollout 0-0 x: red \x1b[31m nul \x00 return \r line \n end"
+
+
+def test_a_log_that_cannot_be_written_does_not_reach_the_run():
+    stream, clock = io.StringIO(), HeldClock()
+    view = LineView(stream, clock)
+    stream.close()
+    view.observe(RunPlanned(1, 1))
+    view.observe(RunEnded())
+
+
+def test_a_file_gets_whole_lines_and_a_terminal_one_that_is_redrawn():
+    assert isinstance(view_for(io.StringIO(), HeldClock()), LineView)
+
+
+def test_a_terminal_keeps_the_last_line():
+    stream, clock = io.StringIO(), HeldClock()
+    view = TerminalView(Console(file=stream, force_terminal=True, width=200), clock)
+    view.observe(RunPlanned(1, 1))
+    view.observe(started(0))
+    view.beat()
+    view.observe(ended(0, Scored(1.0)))
+    clock.at += 2
+    view.observe(RunEnded())
+    view.close()
+    assert stream.getvalue().count("1/1 finished (100%) · mean reward 1.000 over 1") == 1
+
+
+async def test_a_view_beats_while_the_block_runs_and_is_closed_when_it_fails():
+    stream, clock = io.StringIO(), HeldClock()
+    view = LineView(stream, clock)
+    with pytest.raises(RuntimeError):
+        async with beating(view, clock):
+            raise RuntimeError
+    assert stream.getvalue().startswith("0/0 finished")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("日本 é", "日本 é"),
+        ("a\x1b[31mb", r"a\x1b[31mb"),
+        ("a\u202eb", r"a\u202eb"),
+        ("\ud800", r"\ud800"),
+    ],
+)
+def test_only_what_could_drive_a_terminal_is_escaped(text, shown):
+    assert escaped(text) == shown
