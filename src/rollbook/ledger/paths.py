@@ -64,6 +64,6 @@ class RunPaths:
         return self.output.with_name(f".{self.output.stem}.lock")
 
     def existing(self) -> tuple[Path, ...]:
-        """Return those of the run's files that hold something already."""
-        files = (self.output, self.failures, self.materialized_inputs, self.aggregate_metrics)
+        """Return those of the run's files that hold what a run found out; a plan alone holds nothing of worth."""
+        files = (self.output, self.failures, self.aggregate_metrics)
         return tuple(path for path in files if path.exists() and path.stat().st_size > 0)

@@ -52,5 +52,5 @@ def record_at(path: Path, number: int, line: bytes, file: File) -> Record:
         return read_row(line, file)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise LedgerError(
-            f"{path}:{number}: not a rollout record: {error}. Nothing was changed; mend or move the line, then run again"
+            f"{path}:{number}: not a rollout record: {error}. Nothing was changed; mend the line, then run again"
         ) from error

@@ -8,7 +8,7 @@ Rules:
 Source: collection.md §1.6, §5.1, §13 (10).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,25 @@ from rollbook.ledger.materialized import read_materialized, write_rows
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import read_records
 from rollbook.ledger.tail import TailRepair, repair_tail
-from rollbook.ledger.whole_file import whole_file
+from rollbook.ledger.whole_file import WholeFile
 from rollbook.ledger.writer import Durability, Writer
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Standings
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A plan that is written, and not yet in force. `rollouts` is how many it owes."""
+
+    paths: RunPaths
+    making: WholeFile
+    rollouts: int
+
+    def commit(self) -> None:
+        """Remove what an earlier run left, and put the plan in force."""
+        for path in (self.paths.output, self.paths.failures, self.paths.aggregate_metrics):
+            path.unlink(missing_ok=True)
+        self.making.commit()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +80,17 @@ class Run:
                 "or give another --output"
             )
 
-    def plan_afresh(self, rows: Iterable[JsonObject]) -> int:
-        """Write the plan in place of what an earlier run left, and return the number of owed rollouts.
+    @contextmanager
+    def drafted(self, rows: Iterable[JsonObject]) -> Iterator[Draft]:
+        """Write a fresh plan aside; it takes the place of what an earlier run left once the draft is committed.
 
-        Whatever `rows` raises leaves the disk as it was.
+        Whatever `rows` or the block raises before that leaves the disk as it was.
         """
-        with whole_file(self.paths.materialized_inputs) as file:
-            written = write_rows(file, rows)
-            for path in (self.paths.output, self.paths.failures, self.paths.aggregate_metrics):
-                path.unlink(missing_ok=True)
-        return written
+        making = WholeFile(self.paths.materialized_inputs)
+        try:
+            yield Draft(self.paths, making, write_rows(making.file, rows))
+        finally:
+            making.discard()
 
     def repair(self) -> tuple[TailRepair, ...]:
         """Mend the ends of both files after a writer died."""
@@ -87,9 +103,9 @@ class Run:
             standings.add(record)
         return standings
 
-    def planned_lines(self) -> Callable[[], Iterator[bytes]]:
-        """Return a reader of the plan that can be started again."""
-        return lambda: read_materialized(self.paths.materialized_inputs)
+    def planned_lines(self) -> Iterator[bytes]:
+        """Yield the lines of the plan, in plan order."""
+        return read_materialized(self.paths.materialized_inputs)
 
     def writer(self) -> Writer:
         """Return the writer of this run."""

@@ -12,23 +12,40 @@ from pathlib import Path
 from typing import BinaryIO
 
 
+class WholeFile:
+    """A file in the making: written aside, and in place only once it is committed."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        self._path = path
+        self._temporary = Path(name)
+        self.file: BinaryIO = os.fdopen(descriptor, "wb", buffering=1 << 20)
+
+    def commit(self) -> None:
+        """Put the file in place."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+        self._temporary.chmod(0o666 & ~_umask())
+        self._temporary.replace(self._path)
+        sync_folder(self._path.parent)
+
+    def discard(self) -> None:
+        """Leave no trace. After a commit there is nothing to discard."""
+        self.file.close()
+        self._temporary.unlink(missing_ok=True)
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Give a file to write to that becomes `path` when the block ends, and leaves no trace when it raises."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    temporary = Path(name)
+    making = WholeFile(path)
     try:
-        with os.fdopen(descriptor, "wb", buffering=1 << 20) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+        yield making.file
+        making.commit()
+    finally:
+        making.discard()
 
 
 def sync_folder(folder: Path) -> None:

@@ -4,7 +4,7 @@ import os
 import msgspec
 import pytest
 
-from rollbook.errors import LedgerError, OutputExistsError
+from rollbook.errors import InputError, LedgerError, OutputExistsError, ServingError
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import read_lines, read_records
 from rollbook.ledger.run import Run, files_of
@@ -159,13 +159,20 @@ def test_a_plan_that_fails_leaves_the_earlier_run_as_it_was(paths):
 
     def rows():
         yield {"a": 1}
-        raise ValueError("bad row")
+        raise InputError("bad row")
 
-    with pytest.raises(ValueError, match="bad row"):
-        run.plan_afresh(rows())
+    with pytest.raises(InputError, match="bad row"), run.drafted(rows()):
+        pass
+    with pytest.raises(ServingError), run.drafted([{"a": 1}]):
+        raise ServingError("no server came up")
     assert all(path.read_text() == "old\n" for path in (paths.output, paths.failures, paths.materialized_inputs))
-    assert run.plan_afresh([{"a": 1}]) == 1
+    with run.drafted([{"a": 1}]) as draft:
+        assert paths.output.read_text() == "old\n"
+        draft.commit()
+    assert draft.rollouts == 1
     assert files_of(paths) == {"materialized inputs": paths.materialized_inputs}
+    assert list(run.planned_lines()) == [b'{"a":1}']
+    assert sorted(path.name for path in paths.output.parent.iterdir()) == ["r_materialized_inputs.jsonl"]
 
 
 def test_one_writer_at_a_time(paths):
