@@ -43,7 +43,7 @@ class Spent:
 
 
 def error_codes(body: bytes) -> frozenset[str]:
-    """The `code` and `type` of an error body, from `{"error": {…}}` or from the top level; empty when there are none."""
+    """The `code` and `type` of an error body, from its `error` object or its top level; empty when it has neither."""
     try:
         decoded = orjson.loads(body)
     except orjson.JSONDecodeError:

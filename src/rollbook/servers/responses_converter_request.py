@@ -94,7 +94,7 @@ def _add_tools(params: JsonObject, given: Mapping[str, Any]) -> None:
         if choice is not None:
             params["tool_choice"] = chat_tool_choice(choice)
         return
-    if choice not in {None, "none", "auto"} if isinstance(choice, str | None) else True:
+    if choice not in (None, "none", "auto"):
         msg = f"tool_choice {choice!r} needs tools, and the request has none"
         raise ValueError(msg)
     params.pop("parallel_tool_calls", None)

@@ -1,0 +1,155 @@
+"""A client of an OpenAI-compatible endpoint.
+
+Rules:
+* Every method answers parsed JSON; an HTTP error that is not worth another try raises with the endpoint's own words.
+* Once an endpoint refused for good, this client asks it nothing more.
+* The key is in no message and in no log line.
+
+Source: servers.md §4.4.
+"""
+
+import logging
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import orjson
+from aiohttp import ClientResponse
+from pydantic import BaseModel, Field, PrivateAttr
+
+from rollbook.clock import Clock, SystemClock
+from rollbook.errors import ServingError
+from rollbook.records.json_values import JsonObject
+from rollbook.servers.http_client import raise_for_status, request
+from rollbook.servers.openai_retry import (
+    RATE_LIMIT_ERROR_CODES,
+    RETRY_ERROR_CODES,
+    Patience,
+    Spent,
+    is_free,
+    next_wait,
+    permanent_code,
+    retry_after_seconds,
+)
+
+__all__ = ["RATE_LIMIT_ERROR_CODES", "RETRY_ERROR_CODES", "NeMoGymAsyncOpenAI", "PermanentEndpointError"]
+
+_LOG = logging.getLogger(__name__)
+_EXCERPT = 400
+_ERRORS_FROM = 400
+
+
+class PermanentEndpointError(ServingError):
+    """A model endpoint that refused for good: a key that is not valid, or a budget that is spent."""
+
+
+class NeMoGymAsyncOpenAI(BaseModel):
+    """An endpoint's base URL (with its `/v1`) and the key for it.
+
+    `internal` says that the endpoint is one of ours, whose rate limits cost no attempts; all waiting of one call
+    together stays within `max_wait_seconds`. A generation changes nothing at the endpoint, so a call whose connection
+    broke is sent again; an endpoint that cannot be connected to is tried for `connect_grace_seconds`.
+    """
+
+    base_url: str
+    api_key: str = Field(repr=False)
+    internal: bool = False
+    max_connection_retries: int | None = None
+    max_http_attempts: int = 3
+    default_headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    max_wait_seconds: float = 300.0
+    connect_grace_seconds: float = 20.0
+
+    _clock: Clock = PrivateAttr(default_factory=SystemClock)
+    _chance: Callable[[], float] = PrivateAttr(default_factory=lambda: random.SystemRandom().random)
+    _refusal: str | None = PrivateAttr(default=None)
+
+    async def create_models(self) -> JsonObject:
+        """GET /models."""
+        return await self._call("GET", self._url("/models"), None)
+
+    async def create_chat_completion(self, **body: Any) -> JsonObject:
+        """POST /chat/completions."""
+        return await self._call("POST", self._url("/chat/completions"), body)
+
+    async def create_completion(self, **body: Any) -> JsonObject:
+        """POST /completions."""
+        return await self._call("POST", self._url("/completions"), body)
+
+    async def create_response(self, **body: Any) -> JsonObject:
+        """POST /responses."""
+        return await self._call("POST", self._url("/responses"), body)
+
+    async def create_tokenize(self, **body: Any) -> JsonObject:
+        """POST /tokenize, which stands beside `/v1`, not under it."""
+        base = self.base_url.rstrip("/").removesuffix("/v1")
+        return await self._call("POST", f"{base}/tokenize", body)
+
+    def _url(self, path: str) -> str:
+        return self.base_url.rstrip("/") + path
+
+    async def _call(self, method: str, url: str, body: JsonObject | None) -> JsonObject:
+        patience = Patience(self.max_http_attempts, self.max_wait_seconds, rate_limits_are_free=self.internal)
+        spent = Spent()
+        while True:
+            self._refuse_if_tripped()
+            response = await self._send(method, url, body)
+            if response.status < _ERRORS_FROM:
+                return _json_object(url, await response.read())
+            self._trip_if_permanent(url, response.status, await response.read())
+            hint = retry_after_seconds(response.headers.get("Retry-After"), self._clock.now())
+            free = is_free(response.status, hint, patience)
+            spent = Spent(spent.attempts + (not free), spent.seconds)
+            wait = next_wait(response.status, hint, self._chance(), patience, spent)
+            if wait is None:
+                await _raise(response)
+            _LOG.info("%s answered HTTP %d; asked again in %.1f s", url, response.status, wait)
+            await self._clock.sleep(wait)
+            spent = Spent(spent.attempts, spent.seconds + wait)
+
+    async def _send(self, method: str, url: str, body: JsonObject | None) -> ClientResponse:
+        headers = {"Authorization": f"Bearer {self.api_key}", **self.default_headers}
+        options: Mapping[str, Any] = {"headers": headers} if body is None else {"headers": headers, "json": body}
+        return await request(
+            method,
+            url,
+            _internal=self.internal,
+            _max_connection_retries=self.max_connection_retries,
+            _replay=True,
+            _connect_grace=self.connect_grace_seconds,
+            **options,
+        )
+
+    def _refuse_if_tripped(self) -> None:
+        if self._refusal is not None:
+            raise PermanentEndpointError(self._refusal)
+
+    def _trip_if_permanent(self, url: str, status: int, body: bytes) -> None:
+        code = permanent_code(status, body)
+        if code is not None:
+            self._refusal = (
+                f"the model endpoint refused for good: HTTP {status} {code} from {url}: {_excerpt(body)}; "
+                "check the key and the budget of this endpoint's configuration, then start again"
+            )
+            self._refuse_if_tripped()
+
+
+async def _raise(response: ClientResponse) -> NoReturn:
+    await raise_for_status(response)
+    msg = f"HTTP {response.status} is no error"
+    raise AssertionError(msg)
+
+
+def _excerpt(body: bytes) -> str:
+    return body[:_EXCERPT].decode("utf-8", "replace")
+
+
+def _json_object(url: str, body: bytes) -> JsonObject:
+    try:
+        decoded = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        decoded = None
+    if isinstance(decoded, dict):
+        return decoded
+    msg = f"{url} answered something that is no JSON object: {_excerpt(body)!r}; is this an OpenAI-compatible endpoint?"
+    raise ServingError(msg)
