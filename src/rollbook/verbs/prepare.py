@@ -13,8 +13,8 @@ from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME
 from rollbook.records.json_values import JsonObject
 from rollbook.records.source import SourceRow
 
-Resolve = Callable[[JsonObject], JsonObject]
-"""A planned row → the same row with its agent named. Raises ConfigError for rows that name nobody who exists."""
+Resolve = Callable[[Iterable[JsonObject]], Iterable[JsonObject]]
+"""Planned rows → the same rows with their agents named. Raises ConfigError for names that lead nowhere."""
 
 
 def planned_rows(
@@ -28,8 +28,8 @@ def planned_rows(
     """Yield the materialized rows of `sources`, in plan order."""
     checked = RowChecks(prompt_is_filled_in=prompt is not None).watch(sources)
     filled = fill_prompts(prompt, checked) if prompt is not None else checked
-    rows = (resolve(row) for row in expansion.rows(filled))
-    return iter(sorted(rows, key=_rollout_index)) if interleave else rows
+    rows = resolve(expansion.rows(filled))
+    return iter(sorted(rows, key=_rollout_index) if interleave else rows)
 
 
 def _rollout_index(row: JsonObject) -> int:
