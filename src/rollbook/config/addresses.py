@@ -1,0 +1,121 @@
+"""Hosts and ports for servers that name none.
+
+Rules:
+* An address that the configuration gives is kept; two servers of one configuration never share one.
+* Chance and the network are arguments: which port is tried, and whether it is free.
+
+Source: servers.md §1.5, Host/port.
+"""
+
+import random
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from rollbook.config.names import HEAD_SERVER_KEY, SERVER_TYPES
+from rollbook.config.tree import Tree, block_of, blocks, mapping_at
+from rollbook.errors import ConfigError
+
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_HEAD_SERVER_PORT: Final = 11000
+DEFAULT_PORT_RANGE: Final = (10001, 20000)
+OFFLINE_PORT: Final = -1
+_TRIES: Final = 50
+
+
+def port_is_free(host: str, port: int) -> bool:
+    """Tell whether a server could listen on `host:port` now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def _random_port(low: int, high: int) -> int:
+    return random.SystemRandom().randint(low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class PortSource:
+    """Where ports come from: `choose(low, high)` proposes one, `is_free(host, port)` asks the machine."""
+
+    choose: Callable[[int, int], int] = _random_port
+    is_free: Callable[[str, int], bool] = port_is_free
+
+
+def with_addresses(tree: Tree, view: Tree, ports: PortSource, *, offline: bool) -> Tree:
+    """Return `tree` with host and port in every server block and in `head_server`; `view` is the same, resolved.
+
+    Raises:
+        ConfigError: no free port in the range, or two servers on one address.
+
+    """
+    host = _host(view)
+    head = mapping_at(tree, HEAD_SERVER_KEY) or {}
+    given = {key: value for key, value in head.items() if value is not None}
+    result: Tree = {**tree, HEAD_SERVER_KEY: {"host": host, "port": DEFAULT_HEAD_SERVER_PORT, **given}}
+    taken = _given_ports({**view, HEAD_SERVER_KEY: result[HEAD_SERVER_KEY]})
+    taken.update(port for port in _list(view.get("disallowed_ports")) if isinstance(port, int))
+    for server_type in SERVER_TYPES:
+        for name, implementation, block in blocks(tree, server_type):
+            shown = mapping_at(view, name, server_type, implementation) or block
+            filled = dict(block)
+            filled["host"] = host if shown.get("host") is None else block["host"]
+            if shown.get("port") is None:
+                filled["port"] = (
+                    OFFLINE_PORT if offline else _free_port(view, str(shown.get("host") or host), ports, taken)
+                )
+            result[name] = {server_type: {implementation: filled}}
+    return result
+
+
+def _given_ports(view: Tree) -> set[int]:
+    """Return the ports that the configuration names, the head server's among them."""
+    owners: dict[tuple[str, int], str] = {}
+    for name in view:
+        found = block_of(view, name)
+        block = found[2] if found is not None else mapping_at(view, name) if name == HEAD_SERVER_KEY else None
+        port = block.get("port") if block is not None else None
+        if block is None or not isinstance(port, int) or port <= 0:
+            continue
+        address = (str(block.get("host") or DEFAULT_HOST), port)
+        if address in owners:
+            raise ConfigError(
+                f"`{owners[address]}` and `{name}` are both to listen on port {port}; give one of them another `port`"
+            )
+        owners[address] = name
+    return {port for _, port in owners}
+
+
+def _free_port(view: Tree, host: str, ports: PortSource, taken: set[int]) -> int:
+    low = _int(view.get("port_range_low"), DEFAULT_PORT_RANGE[0])
+    high = _int(view.get("port_range_high"), DEFAULT_PORT_RANGE[1])
+    if low > high:
+        raise ConfigError(f"port_range_low={low} is above port_range_high={high}; swap them")
+    for _ in range(_TRIES):
+        port = ports.choose(low, high)
+        if port not in taken and ports.is_free(host, port):
+            taken.add(port)
+            return port
+    raise ConfigError(
+        f"no free port between {low} and {high} on {host} in {_TRIES} tries; "
+        "widen it with ++port_range_low=<port> ++port_range_high=<port>"
+    )
+
+
+def _host(tree: Tree) -> str:
+    if tree.get("use_absolute_ip"):
+        return socket.gethostbyname(socket.gethostname())
+    return str(tree.get("default_host") or DEFAULT_HOST)
+
+
+def _int(value: object, default: int) -> int:
+    return int(value) if isinstance(value, (int, str)) and str(value).isdigit() else default
+
+
+def _list(value: object) -> list[object]:
+    return list(value) if isinstance(value, list) else []

@@ -1,0 +1,159 @@
+"""What a merged configuration still lacks: `???` values and interpolations that point at nothing.
+
+Rules:
+* Everything that is missing is told in one message, each line with what to type.
+* A message names keys and environment variables, never a value.
+
+Source: servers.md §1.3, §1.5.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import (
+    InterpolationToMissingValueError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+)
+
+from rollbook.config.files import Places, plain
+from rollbook.config.names import MISSING
+from rollbook.config.tree import Path, Tree, children, dotted, walk
+from rollbook.errors import ConfigInterpolationError, ConfigMissingValuesError
+
+Container = DictConfig | ListConfig
+_CIRCLE = "interpolations form a circle: a block interpolates a block that holds it; point it at a value instead"
+_KEY = re.compile(r"Interpolation key '([^']+)' not found")
+_VARIABLE = re.compile(r"Environment variable '([^']+)' not found")
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """An interpolation that points at nothing: at `path`, because of `reason`; `cure` is what to type."""
+
+    path: Path
+    reason: str
+    cure: str
+
+
+def check_values(cfg: DictConfig, places: Places) -> None:
+    """Refuse a configuration that still lacks values.
+
+    Raises:
+        ConfigMissingValuesError: mandatory values that nothing filled in; lists dangling interpolations as well.
+        ConfigInterpolationError: interpolations that point at nothing, where no mandatory value is missing.
+
+    """
+    missing = missing_paths(plain(cfg))
+    dangling = list(unresolved(cfg))
+    lines = [f"  `{dotted(path)}`{places.of(path)}: add ++{dotted(path)}=<value>" for path in missing]
+    wants = [f"  `{dotted(one.path)}`{places.of(one.path)}: {one.reason}; {one.cure}" for one in dangling]
+    if missing:
+        heading = "values that the configuration leaves open (`???`) and nothing fills in:"
+        tail = ["and interpolations that point at nothing:", *wants] if wants else []
+        raise ConfigMissingValuesError("\n".join([heading, *lines, *tail]))
+    if dangling:
+        raise ConfigInterpolationError("\n".join(["interpolations that point at nothing:", *wants]))
+
+
+def missing_paths(tree: Tree) -> list[Path]:
+    """Return where a tree holds `???`."""
+    return [path for path, node in walk(tree) if node == MISSING]
+
+
+def unresolved(cfg: DictConfig) -> Iterator[Unresolved]:
+    """Yield the interpolations of `cfg` that cannot be resolved, except those that lead to a `???`."""
+    return _unresolved(cfg, ())
+
+
+def resolved(cfg: DictConfig) -> Tree:
+    """Return a configuration as plain containers, every interpolation replaced by its value.
+
+    Raises:
+        ConfigInterpolationError: an interpolation that points at nothing, or blocks that hold one another.
+
+    """
+    try:
+        tree = OmegaConf.to_container(cfg, resolve=True)
+    except OmegaConfBaseException:
+        check_values(cfg, Places())
+        raise
+    except RecursionError:
+        raise ConfigInterpolationError(_CIRCLE) from None
+    return {str(key): value for key, value in children(tree)}
+
+
+def view_of(cfg: DictConfig) -> Tree:
+    """Return a configuration as plain containers, resolved as far as it can be: the rest stays text.
+
+    Raises:
+        ConfigInterpolationError: blocks that hold one another.
+
+    """
+    try:
+        return {str(key): value for key, value in children(_viewed(cfg))}
+    except RecursionError:
+        raise ConfigInterpolationError(_CIRCLE) from None
+
+
+def _viewed(node: Container) -> object:
+    texts = children(OmegaConf.to_container(node, resolve=False))
+    values = {key: _viewed_value(node, key, text) for key, text in texts}
+    return values if isinstance(node, DictConfig) else list(values.values())
+
+
+def _viewed_value(node: Container, key: str | int, text: object) -> object:
+    if not isinstance(text, (dict, list)) and not _is_interpolation(text):
+        return text
+    try:
+        value = _child(node, key)
+    except OmegaConfBaseException:
+        return text
+    return _viewed(value) if isinstance(value, (DictConfig, ListConfig)) else value
+
+
+def _unresolved(node: Container, path: Path) -> Iterator[Unresolved]:
+    for key, text in children(OmegaConf.to_container(node, resolve=False)):
+        here = (*path, key)
+        if _is_interpolation(text):
+            found = _problem(node, key, here)
+            if found is not None:
+                yield found
+        elif isinstance(text, (dict, list)):
+            yield from _unresolved(_container(node, key), here)
+
+
+def _is_interpolation(text: object) -> bool:
+    return isinstance(text, str) and "${" in text
+
+
+def _child(node: Container, key: str | int) -> object:
+    return node[int(key)] if isinstance(node, ListConfig) else node[key]
+
+
+def _container(node: Container, key: str | int) -> Container:
+    child = _child(node, key)
+    return child if isinstance(child, (DictConfig, ListConfig)) else OmegaConf.create({})
+
+
+def _problem(node: Container, key: str | int, path: Path) -> Unresolved | None:
+    try:
+        _child(node, key)
+    except (InterpolationToMissingValueError, MissingMandatoryValue):
+        return None
+    except OmegaConfBaseException as error:
+        return _explained(path, str(error))
+    return None
+
+
+def _explained(path: Path, message: str) -> Unresolved:
+    key, variable = _KEY.search(message), _VARIABLE.search(message)
+    if key is not None:
+        return Unresolved(path, f"there is no `{key[1]}`", f"add ++{key[1].lstrip('.')}=<value>")
+    if variable is not None:
+        return Unresolved(path, f"the environment has no {variable[1]}", f"set it: export {variable[1]}=<value>")
+    reasons = {"Recursive": "it leads back to itself", "Unsupported interpolation": "it names an unknown resolver"}
+    reason = next((text for start, text in reasons.items() if start in message), "it cannot be resolved")
+    return Unresolved(path, reason, f"add ++{dotted(path)}=<value>")

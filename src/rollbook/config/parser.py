@@ -1,0 +1,235 @@
+"""Files, `env.yaml`, a program's own settings and the command line → one configuration.
+
+Rules:
+* Later sources win: files, `env.yaml`, the programmatic settings, the command line.
+* Passes over the merged tree are pure functions, applied in one order, each in a module of its own.
+* A process that was handed a finished configuration by its parent uses it as it is.
+
+Source: servers.md §1.2, §1.5.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from omegaconf import DictConfig, OmegaConf
+
+from rollbook.config.addresses import PortSource, with_addresses
+from rollbook.config.composition import compose_agents
+from rollbook.config.defaults import with_defaults
+from rollbook.config.environments import with_environment_servers
+from rollbook.config.files import IncludeWalk, Places, Source, config_paths_in, configuration, merged, plain, read_yaml
+from rollbook.config.instances import first_block, server_instances
+from rollbook.config.missing import check_values, resolved, view_of
+from rollbook.config.names import (
+    DUMMY_MODEL,
+    MODELS,
+    NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME,
+    NEMO_GYM_CONFIG_PATH_ENV_VAR_NAME,
+    POLICY_MODEL,
+)
+from rollbook.config.operators import apply_operators
+from rollbook.config.overrides import Override, apply_overrides, parse_overrides
+from rollbook.config.pairing import check_models
+from rollbook.config.references import check_almost_servers, check_references
+from rollbook.config.roots import require_read_path, resolve_read_path
+from rollbook.config.secrets import masked
+from rollbook.config.tree import Tree
+from rollbook.config.types import ServerInstanceConfig
+
+__all__ = [
+    "NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME",
+    "NEMO_GYM_CONFIG_PATH_ENV_VAR_NAME",
+    "GlobalConfigDictParser",
+    "GlobalConfigDictParserConfig",
+    "get_first_server_config_dict",
+    "get_global_config_dict",
+    "set_global_config_dict",
+]
+
+_DUMMY_POLICY_MODEL: Mapping[str, object] = {
+    MODELS: {
+        DUMMY_MODEL: {
+            "entrypoint": "app.py",
+            "openai_base_url": "${policy_base_url}",
+            "openai_api_key": "${policy_api_key}",
+            "openai_model": "${policy_model_name}",
+        }
+    }
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalConfigDictParserConfig:
+    """Which sources are read, and how the result is given out.
+
+    `overrides` stands in for the command line's tokens; `offline` gives every server port -1 and asks no socket;
+    `hide_secrets` masks the result, which can then be shown but not served.
+    """
+
+    NO_MODEL_GLOBAL_CONFIG_DICT: ClassVar[Mapping[str, object]] = {
+        "policy_base_url": "http://localhost/no-model",
+        "policy_api_key": "no-model",
+        "policy_model_name": "no-model",
+        POLICY_MODEL: _DUMMY_POLICY_MODEL,
+    }
+
+    dotenv_path: str | Path | None = None
+    initial_global_config_dict: DictConfig | Mapping[str, object] | None = None
+    skip_load_from_cli: bool = False
+    skip_load_from_dotenv: bool = False
+    hide_secrets: bool = False
+    offline: bool = False
+    overrides: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """What was read: the files, what lies on top of them, and the command line."""
+
+    files: tuple[Source, ...]
+    above: tuple[Source, ...]
+    overrides: tuple[Override, ...]
+
+    def merged(self) -> Tree:
+        stacked = merged(*(source.tree for source in (*self.files, *self.above)))
+        return plain(apply_overrides(stacked, self.overrides))
+
+    def places(self) -> Places:
+        return Places((*self.files, *self.above))
+
+
+@dataclass(slots=True)
+class GlobalConfigDictParser:
+    """The parser; `ports` is where free ports come from."""
+
+    ports: PortSource = field(default_factory=PortSource)
+
+    def parse(self, config: GlobalConfigDictParserConfig | None = None) -> DictConfig:
+        """Return the merged, checked and completed configuration.
+
+        Raises:
+            ConfigError: any of the errors of servers.md §1.10, which are all of this type.
+
+        """
+        config = config or GlobalConfigDictParserConfig()
+        layers = _read(config)
+        places = layers.places()
+        written = compose_agents(apply_operators(layers.merged(), places), layers.overrides)
+        written = _with_dummy_model(with_environment_servers(written), config)
+        view = view_of(configuration(written, "the merged configuration"))
+        complete = with_defaults(with_addresses(written, view, self.ports, offline=config.offline), view)
+        cfg = configuration(complete, "the merged configuration")
+        check_values(cfg, places)
+        _check(resolved(cfg), written, places)
+        return configuration(masked(resolved(cfg)), "the masked configuration") if config.hide_secrets else cfg
+
+    def filter_for_server_instance_configs(self, cfg: DictConfig) -> list[ServerInstanceConfig]:
+        """Return the server instances of a configuration, in its order."""
+        return list(server_instances(cfg))
+
+
+class _Process:
+    """The configuration that this process works under, once it is known."""
+
+    cfg: ClassVar[DictConfig | None] = None
+
+
+def get_global_config_dict(
+    global_config_dict_parser_config: GlobalConfigDictParserConfig | None = None,
+) -> DictConfig:
+    """Return this process's configuration: the one set or handed down, else the parsed one, kept from then on.
+
+    Raises:
+        ConfigError: the configuration cannot be parsed.
+
+    """
+    if _Process.cfg is None:
+        handed_down = os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME)
+        _Process.cfg = _from_text(handed_down) if handed_down else _parsed(global_config_dict_parser_config)
+    return _Process.cfg
+
+
+def set_global_config_dict(global_config_dict: DictConfig | Mapping[str, object]) -> DictConfig:
+    """Make a given configuration this process's own, and return it.
+
+    Raises:
+        ConfigInterpolationError: text that opens an interpolation and does not close it.
+
+    """
+    _Process.cfg = _as_config(global_config_dict, "the given configuration")
+    return _Process.cfg
+
+
+def forget_global_config_dict() -> None:
+    """Let the next `get_global_config_dict` find the configuration anew."""
+    _Process.cfg = None
+
+
+def get_first_server_config_dict(global_config_dict: DictConfig, instance_name: str) -> DictConfig:
+    """Return the innermost mapping of an instance.
+
+    Raises:
+        ServerRefNotFoundError: no such instance; names the close ones.
+
+    """
+    return first_block(global_config_dict, instance_name)
+
+
+def _parsed(config: GlobalConfigDictParserConfig | None) -> DictConfig:
+    return GlobalConfigDictParser().parse(config)
+
+
+def _from_text(text: str) -> DictConfig:
+    loaded = OmegaConf.create(text)
+    return loaded if isinstance(loaded, DictConfig) else OmegaConf.create({})
+
+
+def _as_config(given: DictConfig | Mapping[str, object], label: str) -> DictConfig:
+    return configuration(plain(given) if isinstance(given, DictConfig) else dict(given), label)
+
+
+def _read(config: GlobalConfigDictParserConfig) -> _Layers:
+    tokens = sys.argv[1:] if config.overrides is None and not config.skip_load_from_cli else config.overrides or []
+    overrides = parse_overrides(tokens)
+    above = tuple(source for source in (_dotenv(config), _initial(config)) if source is not None)
+    top = apply_overrides(merged(*(source.tree for source in above)), overrides, lenient=True)
+    includes = IncludeWalk(top)
+    asked_by = "the command line, env.yaml or the calling program"
+    includes.visit(config_paths_in(top, asked_by), asked_by)
+    return _Layers(tuple(includes.sources), above, overrides)
+
+
+def _dotenv(config: GlobalConfigDictParserConfig) -> Source | None:
+    if config.skip_load_from_dotenv:
+        return None
+    if config.dotenv_path is not None:
+        path = require_read_path(config.dotenv_path, "environment file (dotenv_path)")
+    else:
+        path = resolve_read_path("env.yaml", Path.is_file)
+    return Source(str(path), read_yaml(path)) if path.is_file() else None
+
+
+def _initial(config: GlobalConfigDictParserConfig) -> Source | None:
+    if config.initial_global_config_dict is None:
+        return None
+    cfg = _as_config(config.initial_global_config_dict, "the calling program's configuration")
+    if plain(cfg).get(POLICY_MODEL) == _DUMMY_POLICY_MODEL:
+        del cfg[POLICY_MODEL]
+    return Source("the calling program's configuration", cfg)
+
+
+def _with_dummy_model(tree: Tree, config: GlobalConfigDictParserConfig) -> Tree:
+    """Put the dummy policy model in, where the program asked for it and the configuration has no policy model."""
+    given = config.initial_global_config_dict
+    asked = given is not None and plain(_as_config(given, "")).get(POLICY_MODEL) == _DUMMY_POLICY_MODEL
+    return {**tree, POLICY_MODEL: _DUMMY_POLICY_MODEL} if asked and POLICY_MODEL not in tree else tree
+
+
+def _check(tree: Tree, written: Tree, places: Places) -> None:
+    check_almost_servers(tree, written, places)
+    check_models(tree)
+    check_references(tree, places)
