@@ -10,7 +10,7 @@ Source: servers.md §1.4, §2.1.
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from rollbook.config.names import SERVER_TYPES
 from rollbook.errors import ServerRefNotFoundError
@@ -51,3 +51,28 @@ def port_key_of(config: DictConfig, name: str) -> str:
 def base_url_of(block: DictConfig | Mapping[str, object]) -> str:
     """Return `http://host:port` of a server's block."""
     return f"http://{block['host']}:{block['port']}"
+
+
+def top_level(config: DictConfig) -> Mapping[str, object]:
+    """Return the plain values that stand at the top of `config`: switches and knobs."""
+    return {str(key): config.get(key) for key in config if not OmegaConf.is_config(config.get(key))}
+
+
+class AddressBook:
+    """The addresses of one configuration's instances, each looked up once."""
+
+    def __init__(self, config: DictConfig) -> None:
+        self._config = config
+        self._known: dict[str, str] = {}
+
+    def base_url(self, name: str) -> str:
+        """Return `http://host:port` of an instance.
+
+        Raises:
+            ServerRefNotFoundError: the configuration has no such instance.
+
+        """
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = base_url_of(server_block(self._config, name))
+        return known

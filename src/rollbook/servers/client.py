@@ -22,14 +22,14 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import BaseModel
 
 from rollbook.config.names import MODELS, NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME, RESOURCES_SERVERS
+from rollbook.config.parser import get_global_config_dict
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import ServingError
-from rollbook.servers.addresses import base_url_of, server_block, server_type_of
+from rollbook.servers.addresses import AddressBook, base_url_of, server_block, server_type_of, top_level
 from rollbook.servers.client_pool import set_global_aiohttp_client
 from rollbook.servers.correlation import apply_rollout_prefix, current_rollout, rollout_id_from_run
 from rollbook.servers.embedded_registry import hand_out
 from rollbook.servers.http_client import get_response_json, raise_for_status, request
-from rollbook.servers.own_config import own_global_config
 from rollbook.servers.sessions import SESSION_ID_KEY
 
 __all__ = [
@@ -73,12 +73,12 @@ class ServerClient:
     def __init__(self, head_server_config: BaseServerConfig, global_config_dict: DictConfig) -> None:
         self.head_server_config = head_server_config
         self.global_config_dict = global_config_dict
-        self._addresses: dict[str, str] = {}
+        self._addresses = AddressBook(global_config_dict)
 
     @classmethod
     def load_head_server_config(cls) -> BaseServerConfig:
         """Return where the head server listens, as this process's configuration says."""
-        return BaseServerConfig.model_validate(OmegaConf.to_container(own_global_config().head_server))
+        return BaseServerConfig.model_validate(OmegaConf.to_container(get_global_config_dict().head_server))
 
     @classmethod
     def load_from_global_config(cls, head_server_config: BaseServerConfig | None = None) -> Self:
@@ -89,7 +89,7 @@ class ServerClient:
 
         """
         if os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME):
-            return cls(head_server_config or cls.load_head_server_config(), own_global_config())
+            return cls(head_server_config or cls.load_head_server_config(), get_global_config_dict())
         head = head_server_config or cls.load_head_server_config()
         return cls(head, fetch_global_config(head))
 
@@ -125,13 +125,7 @@ class ServerClient:
         return hand_out(base_url_of(server_config_dict))
 
     def _address(self, server_name: str) -> str:
-        known = self._addresses.get(server_name)
-        if known is None:
-            known = model_server_override(server_name) or base_url_of(
-                server_block(self.global_config_dict, server_name)
-            )
-            self._addresses[server_name] = known
-        return known
+        return model_server_override(server_name) or self._addresses.base_url(server_name)
 
     def _correlated(self, server_name: str, url_path: str, body: object) -> str:
         """Return the path behind the prefix of the rollout that this call is made for."""
@@ -257,9 +251,5 @@ def setup_server_client(head_server_config: BaseServerConfig | None = None) -> S
         asyncio.get_running_loop()
     except RuntimeError:
         return client
-    set_global_aiohttp_client(_top_level(client.global_config_dict))
+    set_global_aiohttp_client(top_level(client.global_config_dict))
     return client
-
-
-def _top_level(config: DictConfig) -> Mapping[str, object]:
-    return {str(key): config.get(key) for key in config if not OmegaConf.is_config(config.get(key))}

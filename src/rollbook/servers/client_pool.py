@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from aiohttp import AddrInfoType, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
 from rollbook.servers.client_settings import ClientSettings, read_client_settings
-from rollbook.servers.listening import keep_socket_alive
+from rollbook.servers.listening import tune_socket
 
 _LOG = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ def _session(settings: ClientSettings, *, reuse: bool) -> ClientSession:
     def probed(info: AddrInfoType) -> socket.socket:
         family, kind, proto, _, _ = info
         opened = socket.socket(family, kind, proto)
-        keep_socket_alive(opened, settings.tcp_keepalive)
+        tune_socket(opened, settings.tcp_keepalive)
         return opened
 
     limit, per_host = settings.connector_limit, settings.connector_limit_per_host

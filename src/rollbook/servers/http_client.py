@@ -14,6 +14,7 @@ Source: servers.md §4.1, §4.2; collection.md §3.6.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import orjson
@@ -64,6 +65,7 @@ async def request(
     _replay: bool = False,
     _connect_grace: float | None = None,
     _single_use: bool = False,
+    _gone: Callable[[], bool] | None = None,
     **aiohttp_kwargs: Any,
 ) -> ClientResponse:
     """Send one request and return the reply, whatever its status.
@@ -77,6 +79,7 @@ async def request(
         _replay: whether a request that may have been read may be sent again, `MAX_NUM_TRIES` times in all.
         _connect_grace: seconds during which a server that cannot be connected to is tried; None takes the client's 60.
         _single_use: take a connection that serves this request alone.
+        _gone: tells that the server will not come up any more, which ends the grace.
         aiohttp_kwargs: as for `aiohttp.ClientSession.request`; `json` may hold pydantic models.
 
     Raises:
@@ -98,7 +101,7 @@ async def request(
         try:
             return await client.request(method, address, **options)
         except (ClientError, TimeoutError) as error:
-            if not attempts.go_on(error, options):
+            if (_gone is not None and _gone()) or not attempts.go_on(error, options):
                 raise
         await asyncio.sleep(RETRY_SECONDS)
 

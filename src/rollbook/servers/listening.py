@@ -22,8 +22,9 @@ GRACEFUL_SHUTDOWN_SECONDS: Final = 0.5
 TCP_KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
-def keep_socket_alive(sock: socket.socket, options: Mapping[str, int] = TCP_KEEPALIVE) -> None:
-    """Have the kernel probe an idle peer, so that one that is gone is noticed; what a platform lacks is left out."""
+def tune_socket(sock: socket.socket, options: Mapping[str, int] = TCP_KEEPALIVE) -> None:
+    """Send small writes at once, and have the kernel probe an idle peer; what a platform lacks is left out."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in options.items():
         option = getattr(socket, name, None)
@@ -38,7 +39,7 @@ class KeepAliveProtocol(HttpToolsProtocol):
         """Set the socket's options when a client connects."""
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6}:
-            keep_socket_alive(sock)
+            tune_socket(sock)
         super().connection_made(transport)
 
 

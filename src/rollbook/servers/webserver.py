@@ -23,13 +23,13 @@ from fastapi import FastAPI
 from omegaconf import DictConfig, OmegaConf
 
 from rollbook.config.names import NEMO_GYM_CONFIG_PATH_ENV_VAR_NAME
+from rollbook.config.parser import get_global_config_dict
 from rollbook.config.types import BaseRunServerInstanceConfig, BaseServerConfig
 from rollbook.errors import ConfigError
 from rollbook.servers.addresses import server_block, server_type_of
 from rollbook.servers.client import ServerClient
 from rollbook.servers.client_settings import NUM_WORKERS_ENV_VAR_NAME
 from rollbook.servers.listening import GRACEFUL_SHUTDOWN_SECONDS, KEEP_ALIVE_SECONDS, KeepAliveProtocol
-from rollbook.servers.own_config import own_global_config
 
 WORKER_ENV_VAR_NAME: Final = "IS_NEMO_GYM_FASTAPI_WORKER"
 ENTRYPOINT_ENV_VAR_NAME: Final = "IS_NEMO_GYM_FASTAPI_ENTRYPOINT"
@@ -95,7 +95,7 @@ def serve_here(server_class: ServableClass) -> FastAPI | None:
         raise ConfigError(
             f"{NEMO_GYM_CONFIG_PATH_ENV_VAR_NAME} is not set: servers are started by `gym env start` or `gym eval run`"
         )
-    config = own_global_config()
+    config = get_global_config_dict()
     client = ServerClient(head_server_config(config), config)
     server = server_class(config=instance_config(server_class, config, name), server_client=client)
     if config.get("dry_run"):
