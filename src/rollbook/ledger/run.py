@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from filelock import FileLock, Timeout
 
@@ -26,9 +27,32 @@ from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Standings
 
 
+class Plan(Protocol):
+    """What a session carries out: `rollouts` planned in all, in force once committed."""
+
+    @property
+    def rollouts(self) -> int:
+        """How many rollouts the plan holds."""
+        ...
+
+    def commit(self) -> None:
+        """Put the plan in force."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPlan:
+    """The plan of an earlier session, in force already."""
+
+    rollouts: int
+
+    def commit(self) -> None:
+        """Leave it in force."""
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A plan that is written, and not yet in force. `rollouts` is how many it owes."""
+    """A plan that is written aside, and not yet in force."""
 
     paths: RunPaths
     making: WholeFile
@@ -102,6 +126,10 @@ class Run:
         for record in read_records(self.paths):
             standings.add(record)
         return standings
+
+    def kept_plan(self) -> KeptPlan:
+        """Return the plan that an earlier session wrote."""
+        return KeptPlan(sum(1 for _ in self.planned_lines()))
 
     def planned_lines(self) -> Iterator[bytes]:
         """Yield the lines of the plan, in plan order."""

@@ -28,6 +28,13 @@ class TailRepair:
     cut: int = 0
     kept_in: Path | None = None
 
+    @property
+    def told(self) -> str:
+        """What a person should know about it."""
+        if self.kept_in is None:
+            return f"{self.path}: the last line was whole and lacked its newline; it was completed"
+        return f"{self.path}: {self.cut} bytes of a line that was never committed were moved to {self.kept_in}"
+
 
 def repair_tail(path: Path) -> TailRepair | None:
     """Make `path` end in a newline, and say what was done; None when there was nothing to do."""

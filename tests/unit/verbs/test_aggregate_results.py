@@ -1,0 +1,80 @@
+import msgspec
+import pytest
+
+from rollbook.ledger.paths import RunPaths
+from rollbook.records.exchange import Reply, SendFailed
+from rollbook.records.failure_kinds import Delivery
+from rollbook.verbs.aggregate import aggregate, labels_of, light_row, results_by_server
+
+
+class Servers:
+    """A transport that answers aggregation requests and keeps their bodies."""
+
+    def __init__(self, answers=None):
+        self.answers, self.asked = answers or {}, {}
+
+    async def send(self, server, path, body):
+        assert path == "/aggregate_metrics"
+        self.asked[server] = msgspec.json.decode(body)["verify_responses"]
+        answer = self.answers.get(server, Reply(200, b'{"agent_metrics":{"x":1},"key_metrics":{},"extra":1}'))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def row(task, server, agent="a", **extra):
+    return {
+        "_ng_task_index": task,
+        "_ng_rollout_index": 0,
+        "_ng_environment_server": server,
+        "agent_ref": {"name": agent},
+        "reward": 1.0,
+    } | extra
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return RunPaths(tmp_path / "r.jsonl")
+
+
+def write(paths, *rows):
+    paths.output.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+
+
+async def test_each_server_is_asked_once_for_its_own_rows_in_task_order(paths):
+    write(paths, row(2, "e1"), row(0, "e2", "b"), row(1, "e1"))
+    servers = Servers()
+    entries = await aggregate(paths, servers)
+    assert [found["_ng_task_index"] for found in servers.asked["e1"]] == [1, 2]
+    assert [entry["agent_ref"]["name"] for entry in entries] == ["a", "b"]
+    assert msgspec.json.decode(paths.aggregate_metrics.read_bytes()) == entries
+    assert "extra" not in entries[0]
+
+
+async def test_a_server_that_cannot_answer_leaves_the_others_their_metrics(paths):
+    write(paths, row(0, "down"), row(1, "broken"), row(2, "up"), row(3, "odd"))
+    failed = SendFailed("refused", delivery=Delivery.NOT_SENT, exception_type="ClientConnectorError")
+    entries = await aggregate(
+        paths, Servers({"down": failed, "broken": Reply(500, b'"boom"'), "odd": Reply(200, b"[]")})
+    )
+    found = {entry["_ng_environment_server"]: entry.get("aggregation_error") for entry in entries}
+    assert found["up"] is None
+    assert found["down"]["type"] == "ClientConnectorError"
+    assert found["broken"] == {"type": "ClientResponseError", "message": '"boom"', "http_status": 500}
+    assert found["odd"]["http_status"] == 200
+
+
+def test_a_row_sheds_its_bulk_and_keeps_usage():
+    heavy = {
+        "response": {"output": [1], "usage": {"n": 1}},
+        "responses_create_params": {},
+        "ng_trajectory": {},
+        "reward": 1,
+    }
+    assert light_row(heavy) == {"reward": 1, "response": {"usage": {"n": 1}}}
+    assert light_row({"response": {"output": [], "usage": None}}) == {}
+
+
+def test_two_servers_of_one_agent_are_labelled_by_server(paths):
+    write(paths, row(0, "s1"), row(1, "s2"), row(2, "s3", "other"))
+    assert labels_of(results_by_server(paths)) == {"s1": "s1", "s2": "s2", "s3": "other"}
