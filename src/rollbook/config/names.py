@@ -37,7 +37,7 @@ ERROR_ON_AGENT_WITHOUT_ENVIRONMENT_SERVER_KEY: Final = "error_on_agent_without_e
 ALLOW_UNSUPPORTED_PAIRING_KEY: Final = "allow_unsupported_pairing"
 
 RESERVED_KEYS: Final = frozenset(
-    [
+    {
         "config_paths",
         "entrypoint",
         "default_host",
@@ -79,5 +79,5 @@ RESERVED_KEYS: Final = frozenset(
         "environment_server_name",
         "environment_server_routes",
         "environment_routing_mode",
-    ]
+    }
 )

@@ -1,0 +1,211 @@
+"""What the search roots hold, and how a short name becomes a configuration file.
+
+Rules:
+* A listing is read from the folders alone; no component is imported.
+* The first root that holds a name wins; a selector that several roots answer says which one it takes.
+* A name that is not found is answered with the path it implies, the close names and the roots searched.
+
+Source: servers.md §10.1, §8.10.
+"""
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from rollbook.config.names import AGENTS, ENVIRONMENT_SERVERS, MODELS, RESOURCES_SERVERS
+from rollbook.config.roots import search_roots
+from rollbook.config.tree import did_you_mean
+from rollbook.errors import ConfigPathNotFoundError
+
+_LOG = logging.getLogger(__name__)
+_SELECTOR: Final = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)*")
+_NO_FLAVOR: Final = re.compile(r"config|manifest|prompt.*")
+_USAGE_EXIT_CODE: Final = 2
+_DESCRIPTION_LIMIT: Final = 300
+
+
+class Shelf(StrEnum):
+    """A folder under a root that holds one kind of thing, one folder each."""
+
+    RESOURCES_SERVER = RESOURCES_SERVERS
+    AGENT = AGENTS
+    MODEL = MODELS
+    ENVIRONMENT_SERVER = ENVIRONMENT_SERVERS
+    ENVIRONMENT = "environments"
+    BENCHMARK = "benchmarks"
+
+    @property
+    def flag(self) -> str:
+        """The command-line flag whose value names something on this shelf."""
+        return _FLAGS[self]
+
+    @property
+    def composes(self) -> bool:
+        """Whether its folders hold whole configurations instead of a server."""
+        return self in {Shelf.ENVIRONMENT, Shelf.BENCHMARK}
+
+
+_FLAGS: Final = {
+    Shelf.RESOURCES_SERVER: "--resources-server",
+    Shelf.AGENT: "--agent-type",
+    Shelf.MODEL: "--model-type",
+    Shelf.ENVIRONMENT_SERVER: "--config",
+    Shelf.ENVIRONMENT: "--environment",
+    Shelf.BENCHMARK: "--benchmark",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """One thing that can be named; `flavors` are its other configurations, written NAME/FLAVOR."""
+
+    shelf: Shelf
+    name: str
+    path: Path
+    flavors: tuple[str, ...]
+    description: str
+
+
+def resources_servers(roots: Sequence[Path] | None = None) -> tuple[CatalogEntry, ...]:
+    """Return the resources servers that the roots hold, by name."""
+    return shelf_entries(Shelf.RESOURCES_SERVER, roots)
+
+
+def agents(roots: Sequence[Path] | None = None) -> tuple[CatalogEntry, ...]:
+    """Return the agent types that the roots hold, by name."""
+    return shelf_entries(Shelf.AGENT, roots)
+
+
+def models(roots: Sequence[Path] | None = None) -> tuple[CatalogEntry, ...]:
+    """Return the model types that the roots hold, by name."""
+    return shelf_entries(Shelf.MODEL, roots)
+
+
+def environment_servers(roots: Sequence[Path] | None = None) -> tuple[CatalogEntry, ...]:
+    """Return the environment server types that the roots hold, by name."""
+    return shelf_entries(Shelf.ENVIRONMENT_SERVER, roots)
+
+
+def environments(roots: Sequence[Path] | None = None) -> tuple[CatalogEntry, ...]:
+    """Return the environments that the roots hold, by name."""
+    return shelf_entries(Shelf.ENVIRONMENT, roots)
+
+
+def benchmarks(roots: Sequence[Path] | None = None) -> tuple[CatalogEntry, ...]:
+    """Return the benchmarks that the roots hold, by name; a nested one is named `group/name`."""
+    return shelf_entries(Shelf.BENCHMARK, roots)
+
+
+def shelf_entries(shelf: Shelf, roots: Sequence[Path] | None = None) -> tuple[CatalogEntry, ...]:
+    """Return what a shelf holds under all roots, by name; the first root that holds a name wins."""
+    found: dict[str, Path] = {}
+    for root in search_roots() if roots is None else roots:
+        for folder in _folders(shelf, root / shelf):
+            found.setdefault(folder.relative_to(root / shelf).as_posix(), folder)
+    return tuple(_entry(shelf, name, found[name]) for name in sorted(found))
+
+
+def selected_path(shelf: Shelf, selector: str, roots: Sequence[Path] | None = None) -> Path:
+    """Return the configuration file that NAME or NAME/FLAVOR stands for.
+
+    Raises:
+        ConfigPathNotFoundError: no root holds it; names the path, close names and the roots (exit code 2).
+
+    """
+    searched = tuple(search_roots() if roots is None else roots)
+    candidates = _implied(shelf, selector) if _SELECTOR.fullmatch(selector) else []
+    for implied in candidates:
+        found = [root / implied for root in searched if (root / implied).is_file()]
+        if len(found) > 1:
+            _LOG.warning(
+                "%s %s: %s is taken, %s is not", shelf.flag, selector, found[0], ", ".join(map(str, found[1:]))
+            )
+        if found:
+            return found[0]
+    raise _not_found(shelf, selector, candidates, searched)
+
+
+def _folders(shelf: Shelf, folder: Path) -> Iterator[Path]:
+    for child in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if not child.is_dir() or child.name.startswith((".", "__")):
+            continue
+        if shelf.composes:
+            yield from _composed_folders(child)
+        elif (child / "app.py").is_file() or any((child / "configs").glob("*.yaml")):
+            yield child
+
+
+def _composed_folders(folder: Path) -> Iterator[Path]:
+    if (folder / "config.yaml").is_file():
+        yield folder
+    for child in sorted(folder.iterdir()):
+        if (child / "config.yaml").is_file():
+            yield child
+
+
+def _entry(shelf: Shelf, name: str, path: Path) -> CatalogEntry:
+    files = path.glob("*.yaml") if shelf.composes else (path / "configs").glob("*.yaml")
+    stems = sorted(file.stem for file in files)
+    flavors = [s for s in stems if not (_NO_FLAVOR.fullmatch(s) if shelf.composes else s == path.name)]
+    return CatalogEntry(shelf, name, path, tuple(flavors), _description(path))
+
+
+def _description(folder: Path) -> str:
+    """Return the manifest's description, else the first paragraph of the README, else nothing."""
+    text = _manifest_description(folder / "manifest.yaml") or _first_paragraph(folder / "README.md")
+    joined = " ".join(text.split())
+    return joined if len(joined) <= _DESCRIPTION_LIMIT else joined[: _DESCRIPTION_LIMIT - 1] + "…"
+
+
+def _manifest_description(file: Path) -> str:
+    try:
+        manifest = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return ""
+    return str(manifest.get("description") or "") if isinstance(manifest, dict) else ""
+
+
+def _first_paragraph(file: Path) -> str:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+    blocks = re.split(r"\n\s*\n", re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL))
+    for block in blocks:
+        lines = [line for line in block.strip().splitlines() if not line.startswith("#")]
+        if lines and not lines[0].startswith(("<", "[!", "![", "```", "|", "---")):
+            return "\n".join(lines)
+    return ""
+
+
+def _implied(shelf: Shelf, selector: str) -> list[Path]:
+    """Return the paths that a selector may stand for, the preferred one first."""
+    base, parts = Path(shelf), selector.split("/")
+    if shelf.composes:
+        nested = base.joinpath(*parts, "config.yaml")
+        return [nested] if len(parts) == 1 else [nested, base.joinpath(*parts[:-1], f"{parts[-1]}.yaml")]
+    name, flavor = parts[0], parts[-1]
+    return [base / name / "configs" / f"{flavor}.yaml"] if len(parts) <= 2 else []  # noqa: PLR2004  NAME/FLAVOR
+
+
+def _not_found(
+    shelf: Shelf, selector: str, candidates: Sequence[Path], roots: Sequence[Path]
+) -> ConfigPathNotFoundError:
+    entries = shelf_entries(shelf, roots)
+    known = [
+        name for entry in entries for name in (entry.name, *(f"{entry.name}/{flavor}" for flavor in entry.flavors))
+    ]
+    implied = f"there is no {' or '.join(map(str, candidates))}" if candidates else "a name is NAME or NAME/FLAVOR"
+    hint = " For a file use --config." if selector.endswith((".yaml", ".yml")) else ""
+    searched = ", ".join(str(root) for root in roots)
+    error = ConfigPathNotFoundError(
+        f"{shelf.flag} {selector}: {implied} (searched in: {searched}).{did_you_mean(selector, known)}{hint}"
+    )
+    error.exit_code = _USAGE_EXIT_CODE
+    return error

@@ -1,0 +1,280 @@
+"""The settings of collection and aggregation, each option with its rule.
+
+Rules:
+* A rule that joins options names all of them, and what to type instead.
+* Zero is a number: `limit: 0` collects nothing, `limit: null` everything.
+* `materialized_jsonl_fpath` follows from the output; it cannot be set.
+
+Source: collection.md §10.1-§10.4, §1.2.
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
+
+from rollbook.config.settings import BaseNeMoGymCLIConfig, RemovedRolloutOptionsMixin, UploadMixin
+from rollbook.errors import ConfigError
+
+__all__ = [
+    "BaseNeMoGymCLIConfig",
+    "E2ERolloutCollectionConfig",
+    "RemovedRolloutOptionsMixin",
+    "RolloutAggregationConfig",
+    "RolloutCollectionConfig",
+    "RunHealthConfig",
+    "SharedRolloutCollectionConfig",
+    "SkillsConfig",
+]
+
+DEFAULT_KEY: Final = "_default"
+HEALTH_CHECK_IDS: Final = frozenset(
+    {
+        "check_execution_error",
+        "record_unreadable",
+        "rollout_duplicate_identity",
+        "rollout_missing_agent_turns",
+        "rollout_ended_on_failed_model_call",
+        "agent_turn_hollow",
+        "model_call_zero_completion_tokens",
+        "model_call_missing_token_counts",
+        "trajectory_capture_mismatch",
+        "model_call_failed",
+        "rollout_token_count_mismatch",
+        "model_call_runaway_generation",
+        "task_consistently_unhealthy",
+        "task_no_successful_model_calls",
+    }
+)
+"""The checks that `health_check_ignored_checks` may name."""
+_DRIVER: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise ValueError(f"{value} is no whole number")
+    return value
+
+
+def _listed(value: object) -> object:
+    if isinstance(value, str):
+        return [item.strip() for item in value.split(",") if item.strip()]
+    return [] if value is None else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+Positive = Annotated[Whole, Field(ge=1)]
+NotNegative = Annotated[Whole, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Names = Annotated[list[str], BeforeValidator(_listed)]
+"""A list of names, or one text with commas."""
+
+
+class SkillsConfig(BaseModel):
+    """Where the skills lie that every row is given."""
+
+    path: str
+
+
+class RunHealthConfig(BaseModel):
+    """Health checks after a run, and the shares that a run may have of what is not healthy."""
+
+    disable_health_check: bool = False
+    health_check_workers: Positive | None = None
+    health_check_ignored_checks: Names = Field(default_factory=list)
+    max_failed_fraction: Share | None = None
+    max_missing_fraction: Share | None = None
+    max_unhealthy_fraction: Share | None = None
+
+    @field_validator("health_check_ignored_checks")
+    @classmethod
+    def _known_checks(cls, names: list[str]) -> list[str]:
+        unknown = [name for name in names if name not in HEALTH_CHECK_IDS]
+        if unknown:
+            raise ValueError(
+                f"unknown health checks: {', '.join(unknown)}; known: {', '.join(sorted(HEALTH_CHECK_IDS))}"
+            )
+        return names
+
+
+class SharedRolloutCollectionConfig(UploadMixin, RemovedRolloutOptionsMixin, RunHealthConfig, BaseNeMoGymCLIConfig):
+    """What a collection is told whether it serves or not."""
+
+    output_jsonl_fpath: str
+    require_complete: bool = False
+    num_samples_in_parallel: Positive | None = None
+    max_resident_rollout_tasks: Positive | None = None
+    retain_results_in_memory: bool = True
+    responses_create_params: dict[str, object] = Field(default_factory=dict)
+    disable_aggregation: bool = False
+    count_failure_classes_as_zero: Names = Field(default_factory=list)
+    count_missing_rollouts_as_zero: bool = False
+    route_failures_to_sidecar: bool = False
+    rollout_collection_driver: str | None = None
+    environment_routing_mode: Literal["agent", "legacy", "taskset"] = "agent"
+    environment_server_name: str | None = None
+    environment_server_routes: dict[str, str] = Field(default_factory=dict)
+    environment_protocol_violation_stop_after: Positive = 8
+    batch_manifest_fpath: str | None = None
+
+    @field_validator("output_jsonl_fpath")
+    @classmethod
+    def _output_is_a_file_name(cls, output: str) -> str:
+        if not Path(output).name or output.endswith("/"):
+            raise ValueError("the output is a file name; write for example out/rollouts.jsonl")
+        return output
+
+    @field_validator("rollout_collection_driver")
+    @classmethod
+    def _driver_names_a_function(cls, driver: str | None) -> str | None:
+        if driver is not None and not _DRIVER.fullmatch(driver):
+            raise ConfigError(f"rollout_collection_driver is `{driver}`; write it as module.path:function")
+        return driver
+
+    @model_validator(mode="after")
+    def _routing_has_its_target(self) -> Self:
+        if self.environment_routing_mode == "legacy" and not self.environment_server_name:
+            raise ValueError(
+                "environment_routing_mode=legacy needs environment_server_name; "
+                "add +environment_server_name=<environment server>"
+            )
+        if self.environment_routing_mode == "taskset" and not self.environment_server_routes:
+            raise ValueError(
+                "environment_routing_mode=taskset needs environment_server_routes; "
+                "add +environment_server_routes={<taskset>: <environment server>}"
+            )
+        return self
+
+    @property
+    def materialized_jsonl_fpath(self) -> Path:
+        """The file that holds the plan: every row to be sent, beside the output."""
+        output = Path(self.output_jsonl_fpath)
+        return output.with_name(f"{output.stem}_materialized_inputs.jsonl")
+
+
+class E2ERolloutCollectionConfig(SharedRolloutCollectionConfig):
+    """A collection that prepares data, serves, collects and stops serving."""
+
+    split: Literal["train", "validation", "benchmark"]
+    reuse_existing_data_preparation: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_what_serving_decides(cls, data: object) -> object:
+        get = getattr(data, "get", None)
+        if get is None:
+            return data
+        if get("split") == "example":
+            raise ConfigError("split=example is not prepared; run example data with `--no-serve --input <file>`")
+        if get("input_jsonl_fpath") is not None:
+            raise ConfigError(
+                "input_jsonl_fpath is not supported when serving end-to-end: the rows come from the data sets of the "
+                "chosen split; use --no-serve with --input"
+            )
+        return data
+
+
+class RolloutCollectionConfig(SharedRolloutCollectionConfig):
+    """A collection from a file of rows, against servers that run already."""
+
+    input_jsonl_fpath: str
+    agent_name: str | None = None
+    agent_map: dict[str, str] | None = None
+    fan_out: dict[str, list[str]] | None = None
+    limit: NotNegative | None = None
+    num_repeats: int | dict[str, int] = 1
+    num_repeats_add_seed: bool | dict[str, bool] = False
+    interleave_repeats: bool = False
+    prompt_config: str | None = None
+    skills: SkillsConfig | None = None
+    resume_from_cache: bool = False
+    resubmit: bool = False
+    overwrite: bool = False
+    allow_unsafe_resume: bool = False
+    retry_terminal_timeouts: bool = False
+    record_omitted_rollouts: bool = False
+    dispatch_budget_s: Seconds | None = None
+    drain_margin_s: Seconds | None = None
+    dispatch_longest_first: bool = False
+    dispatch_connect_grace_s: Seconds = 60.0
+    dispatch_start_report_within_s: Seconds | None = None
+    dispatch_start_report_min_fraction: Share = 0.95
+    dispatch_all_started_within_s: Seconds | None = None
+    long_rollout_s: Seconds | None = None
+    long_rollout_max_fraction: Share = 0.05
+    timed_out_max_fraction: Share = 0.01
+    server_queue_metrics_urls: list[str] | None = None
+    server_queue_sample_interval_s: Annotated[float, Field(gt=0)] = 30.0
+    server_queue_max_waiting_ratio: Annotated[float, Field(ge=0)] = 0.5
+    timing_summary_interval_s: Annotated[float, Field(gt=0)] | None = None
+
+    @field_validator("num_repeats", mode="before")
+    @classmethod
+    def _whole_repeats(cls, value: object) -> object:
+        if value is None:
+            return 1
+        given = value if isinstance(value, dict) else {"num_repeats": value}
+        bad = [f"{key}: {count}" for key, count in given.items() if not _is_count(count)]
+        if bad:
+            raise ValueError(f"repeats are whole numbers from 1 on, not {', '.join(bad)}")
+        return value
+
+    @field_validator("fan_out")
+    @classmethod
+    def _fan_out_lists(cls, fan_out: dict[str, list[str]] | None) -> dict[str, list[str]] | None:
+        for key, agents in (fan_out or {}).items():
+            twice = [agent for agent, times in Counter(agents).items() if times > 1]
+            if not agents:
+                raise ValueError(f"fan_out.{key} is empty; list the agents that are to run its rows")
+            if twice:
+                raise ValueError(f"fan_out.{key} lists {', '.join(twice)} more than once; for repeats use num_repeats")
+        return fan_out
+
+    @model_validator(mode="after")
+    def _agent_name_is_the_default(self) -> Self:
+        if self.agent_name is None:
+            return self
+        given = (self.agent_map or {}).get(DEFAULT_KEY, self.agent_name)
+        if given != self.agent_name:
+            raise ValueError(
+                f"agent_name={self.agent_name} and agent_map.{DEFAULT_KEY}={given} are two answers to one question; "
+                "keep one of them"
+            )
+        self.agent_map = {**(self.agent_map or {}), DEFAULT_KEY: self.agent_name}
+        return self
+
+    @model_validator(mode="after")
+    def _budget_needs_concurrency(self) -> Self:
+        if self.dispatch_budget_s is not None and self.num_samples_in_parallel is None:
+            raise ValueError(
+                "dispatch_budget_s needs num_samples_in_parallel: without lanes everything starts at once; "
+                "add --concurrency <n>"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _one_way_with_an_earlier_run(self) -> Self:
+        self.resume_from_cache = self.resume_from_cache or self.resubmit
+        if self.overwrite and self.resume_from_cache:
+            raise ValueError("overwrite and resume_from_cache exclude each other; keep --resume or --overwrite")
+        return self
+
+
+class RolloutAggregationConfig(RunHealthConfig, BaseNeMoGymCLIConfig):
+    """Scores from result files that are there already."""
+
+    input_glob: str
+    output_jsonl_fpath: str
+    merge_shards: bool = True
+    count_failure_classes_as_zero: Names = Field(default_factory=list)
+    count_missing_rollouts_as_zero: bool = False
+    batch_manifest_fpath: str | None = None
+    materialized_inputs_jsonl_fpath: str | None = None
+    retry_terminal_timeouts: bool = False
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

@@ -1,0 +1,104 @@
+"""What every command's settings have in common: they are read from the merged configuration.
+
+Rules:
+* A settings class ignores keys that are not its own; the configuration holds much more.
+* Everything that is missing is told at once, with what to type; a message shows no value that was refused.
+* An option that has been removed is refused by name, never ignored.
+
+Source: servers.md §1.10, §10.1; collection.md §10.1.
+"""
+
+import warnings
+from collections.abc import Mapping
+from typing import ClassVar, TypeVar
+
+from omegaconf import DictConfig
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from rollbook.config.missing import resolved
+from rollbook.config.tree import dotted
+from rollbook.errors import ConfigError
+
+_USAGE_EXIT_CODE = 2
+
+
+class BaseNeMoGymCLIConfig(BaseModel):
+    """The base of the settings of a command; takes a `DictConfig` or a mapping."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unwrap(cls, data: object) -> object:
+        return resolved(data) if isinstance(data, DictConfig) else data
+
+
+class RemovedRolloutOptionsMixin(BaseModel):
+    """Refuses options that earlier versions had, so that none is silently ignored."""
+
+    removed_options: ClassVar[Mapping[str, str]] = {
+        "retry_invalid_judge_responses": "run the judge again with `gym eval reverify --judge-failed-only`",
+    }
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_removed(cls, data: object) -> object:
+        used = [name for name in cls.removed_options if isinstance(data, (dict, DictConfig)) and data.get(name)]
+        if used:
+            lines = "; ".join(f"`{name}`: {cls.removed_options[name]}" for name in used)
+            raise ConfigError(f"removed options are set, take them out: {lines}")
+        return data
+
+
+class UploadMixin(BaseModel):
+    """`upload_rollouts`, which also answers to the name it had."""
+
+    upload_rollouts: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_old_name(cls, data: object) -> object:
+        old = "upload_rollouts_to_wandb"
+        if not isinstance(data, (dict, DictConfig)) or data.get(old) is None:
+            return data
+        warnings.warn(f"`{old}` is now `upload_rollouts`", DeprecationWarning, stacklevel=2)
+        plain = resolved(data) if isinstance(data, DictConfig) else data
+        return {"upload_rollouts": plain[old], **plain}
+
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+def settings_from(model: type[Settings], cfg: DictConfig | Mapping[str, object]) -> Settings:
+    """Return a command's settings out of the merged configuration.
+
+    Raises:
+        ConfigError: required options that are missing (exit code 2), or options that do not fit.
+
+    """
+    try:
+        return model.model_validate(cfg)
+    except ValidationError as error:
+        raise _as_config_error(error) from None
+
+
+def _as_config_error(error: ValidationError) -> ConfigError:
+    details = error.errors(include_url=False, include_input=False)
+    missing = [str(detail["loc"][0]) for detail in details if detail["type"] == "missing" and len(detail["loc"]) == 1]
+    if missing:
+        example = missing[0]
+        failure = ConfigError(
+            f"missing required configuration: {', '.join(missing)}. "
+            f"Provide each via its flag (see --help) or as a +{example}=<value> override."
+        )
+        failure.exit_code = _USAGE_EXIT_CODE
+        return failure
+    lines = [f"{_where(detail['loc'])}{detail['msg'].removeprefix('Value error, ')}" for detail in details]
+    return ConfigError("\n".join(dict.fromkeys(lines)))
+
+
+def _where(place: tuple[int | str, ...]) -> str:
+    return f"`{dotted(place)}`: " if place else ""
+
+
+__all__ = ["BaseNeMoGymCLIConfig", "RemovedRolloutOptionsMixin", "UploadMixin", "settings_from"]
