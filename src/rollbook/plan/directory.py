@@ -92,8 +92,7 @@ class Directory:
             self._faults[str(error)] = None
             return None
         if agent is not None or named.server is not None:
-            for check in self._checks(named, agent):
-                self._note(check)
+            self._note_first_fault(self._checks(named, agent))
         return agent
 
     def _agent_for(self, named: _Named) -> str | None:
@@ -114,9 +113,10 @@ class Directory:
             yield lambda: check_stamp(self.config, server, agent, named.source)
         yield lambda: self.find(agent, server)
 
-    def _note(self, check: Callable[[], object]) -> None:
+    def _note_first_fault(self, checks: Iterable[Callable[[], object]]) -> None:
         try:
-            check()
+            for check in checks:
+                check()
         except ConfigError as error:
             self._faults[str(error)] = None
 

@@ -1,0 +1,71 @@
+"""Settings as a person wrote them → the values that the rooms take.
+
+Rules:
+* Each setting is read here once; no room sees a settings model.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.config.roots import resolve_read_path
+from rollbook.dispatch.dispatcher import Policy
+from rollbook.errors import ConfigPathNotFoundError
+from rollbook.inputs.jsonl import read_source_rows
+from rollbook.inputs.prompts import PromptConfig, load_prompt_config
+from rollbook.inputs.skills import load_skills
+from rollbook.plan.options import PlanOptions, RoutingMode
+from rollbook.records.json_values import JsonObject
+from rollbook.records.source import SourceRow
+
+UNLIMITED_LANES: Final = 1024
+"""Rollouts in flight where no concurrency is set: as many as one host is sent connections."""
+
+
+def sources_of(settings: RolloutCollectionConfig) -> Iterator[SourceRow]:
+    """Yield the rows of the settings' dataset.
+
+    Raises:
+        ConfigPathNotFoundError: no such file under any search root.
+
+    """
+    path = resolve_read_path(settings.input_jsonl_fpath)
+    if not path.is_file():
+        raise ConfigPathNotFoundError(f"{path}: no such dataset; name one with --input")
+    return read_source_rows(path)
+
+
+def prompt_of(settings: RolloutCollectionConfig) -> PromptConfig | None:
+    """Return the settings' prompt template, if they name one."""
+    return load_prompt_config(resolve_read_path(settings.prompt_config)) if settings.prompt_config else None
+
+
+def plan_options(settings: RolloutCollectionConfig, only_agent: str | None) -> PlanOptions:
+    """Return how the settings turn source rows into rollouts."""
+    return PlanOptions(
+        agent_map=settings.agent_map or {},
+        fan_out={name: tuple(agents) for name, agents in (settings.fan_out or {}).items()},
+        repeats=settings.num_repeats,
+        add_seed=settings.num_repeats_add_seed,
+        overrides=settings.responses_create_params,
+        skills_ref=_skills_ref(settings),
+        routing=RoutingMode(settings.environment_routing_mode),
+        environment_server=settings.environment_server_name,
+        environment_routes=settings.environment_server_routes,
+        limit=settings.limit,
+        only_agent=only_agent,
+    )
+
+
+def policy_of(settings: RolloutCollectionConfig) -> Policy:
+    """Return how the settings drive dispatch."""
+    limits = (settings.num_samples_in_parallel, settings.max_resident_rollout_tasks)
+    lanes = min((limit for limit in limits if limit is not None), default=UNLIMITED_LANES)
+    return Policy(lanes=lanes, route_failures=settings.route_failures_to_sidecar)
+
+
+def _skills_ref(settings: RolloutCollectionConfig) -> JsonObject | None:
+    if settings.skills is None:
+        return None
+    return load_skills(Path(resolve_read_path(settings.skills.path))).model_dump(mode="json")

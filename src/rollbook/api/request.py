@@ -1,0 +1,69 @@
+"""What an evaluation is asked, and what it answers.
+
+Rules:
+* How servers are reached is chosen here; everything after that sees one `Deployment`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.records.event import Observe, observe_nothing
+from rollbook.records.json_values import JsonObject
+from rollbook.records.standing import Coverage
+from rollbook.scoring.tally import RunScores
+from rollbook.servers.client import head_server_of
+from rollbook.servers.deployment import Deployment
+from rollbook.servers.embedded import EmbeddedDeployment
+from rollbook.servers.processes import ProcessDeployment
+from rollbook.servers.remote import RemoteDeployment
+
+
+class ServeMode(StrEnum):
+    """Who runs the servers: this process, processes of their own, or somebody else."""
+
+    EMBEDDED = "embedded"
+    PROCESSES = "processes"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRequest:
+    """What to evaluate. `global_config` is the resolved configuration; of one served by others, it names the head."""
+
+    settings: RolloutCollectionConfig
+    global_config: DictConfig
+    serve: ServeMode = ServeMode.EMBEDDED
+    observe: Observe = observe_nothing
+    log_dir: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationResult:
+    """What came of it: scores and what they cover, the servers' own metrics, and where the files are."""
+
+    scores: RunScores
+    coverage: Coverage
+    files: Mapping[str, Path]
+    metrics: tuple[JsonObject, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def deployment_for(request: EvaluationRequest) -> Deployment:
+    """Return what answers the run's requests."""
+    match request.serve:
+        case ServeMode.EMBEDDED:
+            return EmbeddedDeployment(request.global_config)
+        case ServeMode.PROCESSES:
+            return ProcessDeployment(request.global_config, request.log_dir or _logs_beside(request.settings))
+        case ServeMode.NONE:
+            return RemoteDeployment(head_server_of(request.global_config))
+
+
+def _logs_beside(settings: RolloutCollectionConfig) -> Path:
+    output = Path(settings.output_jsonl_fpath)
+    return output.with_name(f"{output.stem}_logs")
