@@ -49,14 +49,15 @@ async def evaluate(request: EvaluationRequest, clock: Clock | None = None) -> Ev
     with run.claimed():
         async with AsyncExitStack() as serving:
             deployment = deployment_for(request)
+            serving.push_async_callback(deployment.close)
             if request.serve is ServeMode.NONE:
-                await serving.enter_async_context(deployment)
+                await deployment.start()
             session = Session(request, run, deployment, clock or SystemClock())
             with session.planned() as plan:
                 if plan.rollouts == 0:
                     return session.nothing_to_do()
                 if request.serve is not ServeMode.NONE:
-                    await serving.enter_async_context(deployment)
+                    await deployment.start()
                 plan.commit()
             return await session.carried_out(plan.rollouts)
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.config.types import BaseServerConfig
 from rollbook.records.event import Observe, observe_nothing
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Coverage
 from rollbook.scoring.tally import RunScores
-from rollbook.servers.client import head_server_of
 from rollbook.servers.deployment import Deployment
 from rollbook.servers.embedded import EmbeddedDeployment
 from rollbook.servers.processes import ProcessDeployment
@@ -55,13 +55,15 @@ class EvaluationResult:
 
 def deployment_for(request: EvaluationRequest) -> Deployment:
     """Return what answers the run's requests."""
+    config, grace = request.global_config, request.settings.dispatch_connect_grace_s
     match request.serve:
         case ServeMode.EMBEDDED:
-            return EmbeddedDeployment(request.global_config)
+            return EmbeddedDeployment(config, connect_grace=grace)
         case ServeMode.PROCESSES:
-            return ProcessDeployment(request.global_config, request.log_dir or _logs_beside(request.settings))
+            return ProcessDeployment(config, request.log_dir or _logs_beside(request.settings), connect_grace=grace)
         case ServeMode.NONE:
-            return RemoteDeployment(head_server_of(request.global_config))
+            head = BaseServerConfig.model_validate(OmegaConf.to_container(config.head_server, resolve=True))
+            return RemoteDeployment(head, connect_grace=grace)
 
 
 def _logs_beside(settings: RolloutCollectionConfig) -> Path:
