@@ -20,11 +20,12 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rollbook.config.names import CONFIG_PATHS_KEY, COPY_KEY, INHERIT_KEY
 from rollbook.config.roots import require_read_path
-from rollbook.config.tree import Path, Tree, at, children
+from rollbook.config.tree import Path, Tree, at, children, dotted, walk
 from rollbook.errors import ConfigError, ConfigInterpolationError, MalformedConfigPathsError
 
 _LOG = logging.getLogger(__name__)
 _OPERATOR = re.compile(r"\$\{(inherit_from|copy):\s*([^{}]+?)\s*\}")
+_TOP = "a configuration is a mapping of names to blocks"
 _OPERATOR_KEYS = {"inherit_from": INHERIT_KEY, "copy": COPY_KEY}
 
 
@@ -90,11 +91,12 @@ def read_yaml(path: FilePath) -> DictConfig:
     except OmegaConfBaseException as error:
         raise _malformed_interpolation(str(path), error) from None
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        reason = f"cannot be read: {error.strerror}" if error.errno else f"holds one value; {_TOP}"
+        raise ConfigError(f"{path} {reason}") from None
     if not isinstance(loaded, DictConfig):
-        raise ConfigError(
-            f"{path}: the top level is a {_kind(loaded)}; a configuration is a mapping of names to blocks"
-        )
+        raise ConfigError(f"{path} holds a {_kind(loaded)}; {_TOP}")
+    if list(plain(loaded).values()) == [None] and isinstance(yaml.compose(path.read_text("utf-8")), yaml.ScalarNode):
+        raise ConfigError(f"{path} holds one value; {_TOP}")
     return configuration(plain(loaded), str(path))
 
 
@@ -171,6 +173,33 @@ def merged(*layers: DictConfig) -> DictConfig:
     """Return the layers merged, later ones on top: mappings merge, everything else is replaced."""
     result = OmegaConf.merge(*layers) if layers else OmegaConf.create({})
     return result if isinstance(result, DictConfig) else OmegaConf.create({})
+
+
+def stacked(sources: Sequence[Source]) -> DictConfig:
+    """Return the sources merged, later ones on top.
+
+    Raises:
+        ConfigError: a list in one source where a lower one has a mapping, or the other way round.
+
+    """
+    try:
+        return merged(*(source.tree for source in sources))
+    except OmegaConfBaseException:
+        raise ConfigError(_clash(sources)) from None
+
+
+def _clash(sources: Sequence[Source]) -> str:
+    """Say which two sources disagree on whether a key is a list or a mapping."""
+    owners: dict[Path, tuple[str, str]] = {}
+    for source in sources:
+        for path, node in walk(plain(source.tree)):
+            if isinstance(node, (dict, list)):
+                kind, label = owners.get(path, (_kind(node), source.label))
+                if kind != _kind(node) and "mapping" in {kind, _kind(node)}:
+                    here = f"`{dotted(path)}` is a {_kind(node)} in {source.label}"
+                    return f"{here} and a {kind} in {label}; make them one kind"
+                owners[path] = (_kind(node), source.label)
+    return "sources of the configuration cannot be merged: a list meets a mapping"
 
 
 def _malformed_interpolation(label: str, error: OmegaConfBaseException) -> ConfigInterpolationError:

@@ -21,7 +21,7 @@ from rollbook.config.addresses import PortSource, with_addresses
 from rollbook.config.composition import compose_agents
 from rollbook.config.defaults import with_defaults
 from rollbook.config.environments import with_environment_servers
-from rollbook.config.files import IncludeWalk, Places, Source, config_paths_in, configuration, merged, plain, read_yaml
+from rollbook.config.files import IncludeWalk, Places, Source, config_paths_in, configuration, plain, read_yaml, stacked
 from rollbook.config.instances import first_block, server_instances
 from rollbook.config.missing import check_values, resolved, view_of
 from rollbook.config.names import (
@@ -95,8 +95,7 @@ class _Layers:
     overrides: tuple[Override, ...]
 
     def merged(self) -> Tree:
-        stacked = merged(*(source.tree for source in (*self.files, *self.above)))
-        return plain(apply_overrides(stacked, self.overrides))
+        return plain(apply_overrides(stacked((*self.files, *self.above)), self.overrides))
 
     def places(self) -> Places:
         return Places((*self.files, *self.above))
@@ -196,7 +195,7 @@ def _read(config: GlobalConfigDictParserConfig) -> _Layers:
     tokens = sys.argv[1:] if config.overrides is None and not config.skip_load_from_cli else config.overrides or []
     overrides = parse_overrides(tokens)
     above = tuple(source for source in (_dotenv(config), _initial(config)) if source is not None)
-    top = apply_overrides(merged(*(source.tree for source in above)), overrides, lenient=True)
+    top = apply_overrides(stacked(above), overrides, lenient=True)
     includes = IncludeWalk(top)
     asked_by = "the command line, env.yaml or the calling program"
     includes.visit(config_paths_in(top, asked_by), asked_by)
