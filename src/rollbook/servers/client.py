@@ -27,7 +27,7 @@ from rollbook.config.types import BaseServerConfig
 from rollbook.errors import ServingError
 from rollbook.servers.addresses import AddressBook, base_url_of, server_block, server_type_of, top_level
 from rollbook.servers.client_pool import set_global_aiohttp_client
-from rollbook.servers.correlation import apply_rollout_prefix, current_rollout, rollout_id_from_run
+from rollbook.servers.correlation import ROLLOUT_ID_HEADER, apply_rollout_prefix, current_rollout, rollout_id_from_run
 from rollbook.servers.embedded_registry import hand_out
 from rollbook.servers.http_client import get_response_json, raise_for_status, request
 from rollbook.servers.sessions import SESSION_ID_KEY
@@ -112,6 +112,9 @@ class ServerClient:
         body = kwargs.get("json")
         if isinstance(body, BaseModel):
             kwargs["json"] = body.model_dump(exclude_unset=True)
+        context = current_rollout()
+        if context is not None:
+            kwargs["headers"] = {ROLLOUT_ID_HEADER: context.rollout_id, **(kwargs.get("headers") or {})}
         base_url = self._address(server_name)
         path = self._correlated(server_name, url_path, body)
         return await request(method, base_url + path, _internal=True, _server_name=server_name, **kwargs)

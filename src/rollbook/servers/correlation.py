@@ -21,7 +21,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rollbook.records.identity import ROLLOUT_ID_KEY_NAME, maybe_rollout_id
 
 ROLLOUT_PATH_PREFIX: Final = "/ng-rollout/"
+ROLLOUT_ID_HEADER: Final = "X-Rollout-Id"
+_ROLLOUT_ID_HEADER_BYTES: Final = ROLLOUT_ID_HEADER.lower().encode()
 TRAINING_CAPTURE_SEGMENT: Final = "/training-token-capture"
+_ROLLOUT_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,256}")
 _PREFIXED: Final = re.compile(r"/ng-rollout/(?P<id>[A-Za-z0-9._-]+)(?P<capture>/training-token-capture)?(?P<rest>/.*)?")
 
 
@@ -95,20 +98,32 @@ def rollout_id_from_run(body: BaseModel | Mapping[str, object]) -> str | None:
 
 
 class RolloutContextMiddleware:
-    """Strips `/ng-rollout/<id>[/training-token-capture]` from a request's path and serves it inside that rollout."""
+    """Strips `/ng-rollout/<id>[/training-token-capture]` from a request's path and serves it inside that rollout.
+
+    A request without the prefix is served inside the rollout that its `X-Rollout-Id` header names, if any.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; a path without the prefix passes through untouched."""
-        if scope["type"] != "http" or not scope["path"].startswith(ROLLOUT_PATH_PREFIX):
+        """Serve one request."""
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         context, path = split_rollout_prefix(scope["path"])
-        if context is None:
+        if context is not None:
+            scope = {**scope, "path": path, "raw_path": path.encode()}
+        named = context or _named_by_header(scope)
+        with rollout_context(
+            named.rollout_id if named else None, training_capture=bool(named and named.training_capture)
+        ):
             await self.app(scope, receive, send)
-            return
-        inner = {**scope, "path": path, "raw_path": path.encode()}
-        with rollout_context(context.rollout_id, training_capture=context.training_capture):
-            await self.app(inner, receive, send)
+
+
+def _named_by_header(scope: Scope) -> RolloutContext | None:
+    for name, value in scope["headers"]:
+        if name == _ROLLOUT_ID_HEADER_BYTES:
+            text = value.decode("latin-1")
+            return RolloutContext(text) if _ROLLOUT_ID.fullmatch(text) else None
+    return None
