@@ -69,7 +69,7 @@ def with_addresses(tree: Tree, view: Tree, ports: PortSource, *, offline: bool) 
                 filled["port"] = (
                     OFFLINE_PORT if offline else _free_port(view, str(shown.get("host") or host), ports, taken)
                 )
-            result[name] = {server_type: {implementation: filled}}
+            result[name] = {**(mapping_at(tree, name) or {}), server_type: {implementation: filled}}
     return result
 
 

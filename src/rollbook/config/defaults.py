@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from rollbook.config.names import AGENTS
-from rollbook.config.tree import Tree, blocks
+from rollbook.config.tree import Tree, blocks, mapping_at
 
 _DEFAULTS: Final = {
     "skip_venv_if_present": False,
@@ -40,5 +40,5 @@ def _with_agent_switches(tree: Tree) -> Tree:
     given = {key: tree[key] for key in _FOR_AGENTS if tree.get(key) is not None}
     if given:
         for name, agent_type, block in list(blocks(tree, AGENTS)):
-            tree[name] = {AGENTS: {agent_type: {**given, **block}}}
+            tree[name] = {**(mapping_at(tree, name) or {}), AGENTS: {agent_type: {**given, **block}}}
     return tree

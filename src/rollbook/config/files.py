@@ -83,7 +83,9 @@ def read_yaml(path: FilePath) -> DictConfig:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"malformed YAML in {path}{place}: {error.problem or 'unreadable'}") from None
+        problem = error.problem or "unreadable"
+        hint = "; between braces or brackets write '???' in quotes" if "found '?'" in problem else ""
+        raise ConfigError(f"malformed YAML in {path}{place}: {problem}{hint}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"malformed YAML in {path}: {type(error).__name__}") from None
     except UnicodeDecodeError as error:

@@ -25,6 +25,7 @@ from rollbook.errors import ConfigInterpolationError, ConfigMissingValuesError
 
 Container = DictConfig | ListConfig
 _CIRCLE = "interpolations form a circle: a block interpolates a block that holds it; point it at a value instead"
+_DEEPEST_INTERPOLATION = 20
 _KEY = re.compile(r"Interpolation key '([^']+)' not found")
 _VARIABLE = re.compile(r"Environment variable '([^']+)' not found")
 
@@ -77,10 +78,8 @@ def resolved(cfg: DictConfig) -> Tree:
     """
     try:
         tree = OmegaConf.to_container(cfg, resolve=True)
-    except OmegaConfBaseException:
+    except (OmegaConfBaseException, RecursionError):
         check_values(cfg, Places())
-        raise
-    except RecursionError:
         raise ConfigInterpolationError(_CIRCLE) from None
     return {str(key): value for key, value in children(tree)}
 
@@ -92,26 +91,28 @@ def view_of(cfg: DictConfig) -> Tree:
         ConfigInterpolationError: blocks that hold one another.
 
     """
-    try:
-        return {str(key): value for key, value in children(_viewed(cfg))}
-    except RecursionError:
-        raise ConfigInterpolationError(_CIRCLE) from None
+    return {str(key): value for key, value in children(_viewed(cfg, (), ()))}
 
 
-def _viewed(node: Container) -> object:
+def _viewed(node: Container, path: Path, through: tuple[Path, ...]) -> object:
+    """Return a container's view; `through` are the interpolations that led here, outermost first."""
+    if len(through) > _DEEPEST_INTERPOLATION:
+        raise ConfigInterpolationError(f"`{dotted(through[0])}`: {_CIRCLE}")
     texts = children(OmegaConf.to_container(node, resolve=False))
-    values = {key: _viewed_value(node, key, text) for key, text in texts}
+    values = {key: _viewed_value(node, (*path, key), text, through) for key, text in texts}
     return values if isinstance(node, DictConfig) else list(values.values())
 
 
-def _viewed_value(node: Container, key: str | int, text: object) -> object:
+def _viewed_value(node: Container, path: Path, text: object, through: tuple[Path, ...]) -> object:
     if not isinstance(text, (dict, list)) and not _is_interpolation(text):
         return text
     try:
-        value = _child(node, key)
+        value = _child(node, path[-1])
     except OmegaConfBaseException:
         return text
-    return _viewed(value) if isinstance(value, (DictConfig, ListConfig)) else value
+    if not isinstance(value, (DictConfig, ListConfig)):
+        return value
+    return _viewed(value, path, (*through, path) if _is_interpolation(text) else through)
 
 
 def _unresolved(node: Container, path: Path) -> Iterator[Unresolved]:
@@ -154,6 +155,10 @@ def _explained(path: Path, message: str) -> Unresolved:
         return Unresolved(path, f"there is no `{key[1]}`", f"add ++{key[1].lstrip('.')}=<value>")
     if variable is not None:
         return Unresolved(path, f"the environment has no {variable[1]}", f"set it: export {variable[1]}=<value>")
-    reasons = {"Recursive": "it leads back to itself", "Unsupported interpolation": "it names an unknown resolver"}
+    reasons = {
+        "Recursive": "it leads back to itself",
+        "parent node": "it leads to a block that holds it",
+        "Unsupported interpolation": "it names an unknown resolver",
+    }
     reason = next((text for start, text in reasons.items() if start in message), "it cannot be resolved")
     return Unresolved(path, reason, f"add ++{dotted(path)}=<value>")

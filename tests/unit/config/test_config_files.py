@@ -98,6 +98,7 @@ def test_an_include_list_of_another_kind_names_its_file(write, parse):
         ("a: 1\na: 2\n", "line 2, column 1", "duplicate key a"),
         ("a:\n\t- 1\n", "line 2, column 1", "cannot start any token"),
         ("a: !secret 1\n", "line 1, column 4", "!secret"),
+        ("a: {b: ???}\n", "line 1, column 8", "write '???' in quotes"),
         ('a: "open\n', "line 2, column 1", "unexpected end"),
     ],
 )
