@@ -1,7 +1,7 @@
 """What a failed exchange says about the other side: decided once, by a table.
 
 Rules:
-* `not_sent` needs evidence: the connection never came up, so no byte of the request left.
+* `not_sent` needs evidence: the connection never came up, or was closed before the request's one write.
 * A status that a gateway may have written itself proves nothing about the server behind it.
 * Nothing here waits, sends or logs.
 
@@ -10,17 +10,31 @@ Source: collection.md §3.6, §3.7.
 
 from typing import Final
 
-from aiohttp import ClientConnectorError, ConnectionTimeoutError, InvalidURL, NonHttpUrlClientError
+from aiohttp import (
+    ClientConnectionResetError,
+    ClientConnectorError,
+    ConnectionTimeoutError,
+    InvalidURL,
+    NonHttpUrlClientError,
+)
 
 from rollbook.records.failure_kinds import Delivery
 
 GATEWAY_STATUSES: Final = frozenset({429, 502, 503, 504})
+_WRITE_REFUSED: Final = "Cannot write to closing transport"
 _NEVER_CONNECTED: Final = (ClientConnectorError, ConnectionTimeoutError, InvalidURL, NonHttpUrlClientError)
 
 
-def delivery_of_error(error: BaseException) -> Delivery:
-    """Return what `error`, raised before any status was read, says about the request's delivery."""
-    return Delivery.NOT_SENT if isinstance(error, _NEVER_CONNECTED) else Delivery.POSSIBLY_DELIVERED
+def delivery_of_error(error: BaseException, *, one_write: bool = False) -> Delivery:
+    """Return what `error`, raised before any status was read, says about the request's delivery.
+
+    `one_write` says that head and body were handed over together: a pooled connection that had been closed by then
+    took nothing of them.
+    """
+    if isinstance(error, _NEVER_CONNECTED):
+        return Delivery.NOT_SENT
+    refused = isinstance(error.__cause__, ClientConnectionResetError) and _WRITE_REFUSED in str(error.__cause__)
+    return Delivery.NOT_SENT if one_write and refused else Delivery.POSSIBLY_DELIVERED
 
 
 def delivery_of_status(status: int) -> Delivery:
@@ -28,11 +42,11 @@ def delivery_of_status(status: int) -> Delivery:
     return Delivery.POSSIBLY_DELIVERED if status in GATEWAY_STATUSES else Delivery.DELIVERED
 
 
-def may_try_again(error: BaseException, *, replay: bool) -> bool:
+def may_try_again(error: BaseException, *, replay: bool, one_write: bool = False) -> bool:
     """Whether the same request may be sent again after `error`.
 
-    A connection that never came up may be tried again; a request that may have been read only where `replay` allows it.
+    A request that is known not to be sent may go again; one that may have been read only where `replay` allows it.
     """
     if isinstance(error, (InvalidURL, NonHttpUrlClientError)):
         return False
-    return replay or delivery_of_error(error) is Delivery.NOT_SENT
+    return replay or delivery_of_error(error, one_write=one_write) is Delivery.NOT_SENT

@@ -88,6 +88,6 @@ async def post_once(
 
 def send_failed(server: str, url: str, error: BaseException, status: int | None) -> SendFailed:
     """Return the failure of an exchange with `server`; `status` is what was read of the reply before it broke."""
-    delivery = delivery_of_error(error) if status is None else delivery_of_status(status)
+    delivery = delivery_of_error(error, one_write=True) if status is None else delivery_of_status(status)
     kind = type(error).__name__
     return SendFailed(f"{server} at {url}: {kind}: {error}", delivery=delivery, exception_type=kind, status=status)

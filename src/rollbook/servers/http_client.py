@@ -15,6 +15,7 @@ Source: servers.md §4.1, §4.2; collection.md §3.6.
 import asyncio
 import logging
 from collections.abc import Callable
+from types import NoneType
 from typing import Any, Final, cast
 
 import orjson
@@ -119,9 +120,10 @@ class _Attempts:
 
     def go_on(self, error: BaseException, options: dict[str, Any]) -> bool:
         self._tries += 1
-        if not may_try_again(error, replay=self._replay) or self._tries == self._most:
+        one_write = isinstance(options.get("data"), (bytes, str, NoneType))
+        if not may_try_again(error, replay=self._replay, one_write=one_write) or self._tries == self._most:
             return False
-        if delivery_of_error(error) is Delivery.NOT_SENT:
+        if delivery_of_error(error, one_write=one_write) is Delivery.NOT_SENT:
             allowed = asyncio.get_running_loop().time() + RETRY_SECONDS <= self._deadline
         else:
             allowed = self._tries < MAX_NUM_TRIES or self._most is not None

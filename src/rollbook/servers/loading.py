@@ -20,9 +20,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from rollbook.config.names import SERVER_TYPES
 from rollbook.config.roots import put_roots_on_import_path
 from rollbook.config.types import ServerInstanceConfig
-from rollbook.errors import MissingPackageError, ServingError
+from rollbook.errors import MissingPackageError, RollbookError, ServingError
 from rollbook.servers.base import SimpleServer
 
 _loaded: Final[dict[Path, ModuleType]] = {}
@@ -69,13 +70,21 @@ def load_module(path: Path, name: str) -> ModuleType:
             spec.loader.exec_module(module)
     except BaseException as error:
         sys.modules.pop(name, None)
-        if isinstance(error, ModuleNotFoundError):
-            raise missing_package(error, path.parent) from error
-        if isinstance(error, Exception):
-            raise ServingError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
-        raise
+        if isinstance(error, RollbookError) or not isinstance(error, Exception):
+            raise
+        raise import_failure(error, path) from error
     _loaded[path] = module
     return module
+
+
+def import_failure(error: Exception, path: Path) -> ServingError:
+    """Return the error for an entry point whose import raised `error`."""
+    name = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+    if name.partition(".")[0] in SERVER_TYPES:
+        return ServingError(f"{path} imports {name!r}, which no search root holds; add its root with --search-dir")
+    if name:
+        return missing_package(name.partition(".")[0], path.parent)
+    return ServingError(f"{path} cannot be imported: {type(error).__name__}: {error}")
 
 
 @contextmanager
@@ -136,13 +145,13 @@ def class_run_as_script(source: str) -> str | None:
     return None
 
 
-def missing_package(error: ModuleNotFoundError, folder: Path) -> MissingPackageError:
-    """Return the error for a component in `folder` that imports what is not installed."""
+def missing_package(package: str, folder: Path) -> MissingPackageError:
+    """Return the error for a component in `folder` that imports `package`, which is not installed."""
     component = f"{folder.parent.name}/{folder.name}"
     lines = requirement_lines(folder / "requirements.txt")
-    install = " ".join(shlex.quote(line) for line in lines) or (error.name or "").partition(".")[0]
+    install = " ".join(shlex.quote(line) for line in lines) or package
     return MissingPackageError(
-        f"{component} needs the package {error.name!r}, which is not installed; run: pip install {install}"
+        f"{component} needs the package {package!r}, which is not installed; run: pip install {install}"
     )
 
 

@@ -19,6 +19,7 @@ from yarl import URL
 from rollbook.servers.embedded_call import EmbeddedRequest
 
 JSON_TYPE: Final = "application/json"
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _UNDERSTOOD: Final = frozenset({"data", "headers", "cookies", "params", "timeout", "allow_redirects"})
 
 
@@ -69,7 +70,7 @@ def as_embedded_request(method: str, base_url: str, url: str, options: Mapping[s
     headers.update((str(name).lower(), str(value)) for name, value in (options.get("headers") or {}).items())
     if isinstance(data, str):
         headers.setdefault("content-type", "text/plain; charset=utf-8")
-    if data is not None:
+    if data is not None or method.upper() in _WITH_BODY:
         headers.setdefault("content-type", "application/octet-stream")
     cookies = cookie_header(options.get("cookies") or {})
     if cookies:
@@ -82,7 +83,7 @@ def cookie_header(cookies: "Mapping[str, str | Morsel[str]]") -> str:
     """Return the `Cookie` header for `cookies`, given as text or as the morsels of an earlier reply."""
     jar: SimpleCookie = SimpleCookie()
     parts: list[str] = []
-    for name, value in cookies.items():
+    for name, value in sorted(cookies.items()):
         if isinstance(value, Morsel):
             parts.append(f"{value.key}={value.coded_value}")
         else:

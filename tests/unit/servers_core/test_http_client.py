@@ -1,0 +1,249 @@
+import asyncio
+import socket
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import ClientConnectorError, ServerDisconnectedError
+
+from rollbook.errors import ConfigError
+from rollbook.records.exchange import SendFailed
+from rollbook.records.failure_kinds import Delivery
+from rollbook.servers import http_client
+from rollbook.servers.addresses import AddressBook
+from rollbook.servers.client_pool import current_client_settings, set_global_aiohttp_client
+from rollbook.servers.client_settings import ClientSettings, read_client_settings
+from rollbook.servers.deployment import post_once
+from rollbook.servers.http_client import request
+from unit.servers_core.stand_ins import free_ports
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+class Raw:
+    """A server that counts whole requests, and answers each connection with a script of replies."""
+
+    def __init__(self, *replies: bytes | None) -> None:
+        self.replies = list(replies)
+        self.requests: list[bytes] = []
+        self.connections = 0
+
+    async def serve(self, reader, writer):
+        self.connections += 1
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0)
+                self.requests.append(head + await reader.readexactly(length))
+                reply = self.replies.pop(0) if self.replies else OK
+                if reply is None:
+                    return
+                writer.write(reply)
+                if reply is not OK:
+                    return
+        except asyncio.IncompleteReadError:
+            return
+        finally:
+            writer.close()
+
+    @asynccontextmanager
+    async def running(self, port=0):
+        server = await asyncio.start_server(self.serve, "127.0.0.1", port)
+        async with server:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    monkeypatch.setattr(http_client, "RETRY_SECONDS", 0.01)
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+async def test_a_request_that_was_read_is_not_sent_again(method, hasty):
+    raw = Raw(None, OK)
+    async with raw.running() as url:
+        with pytest.raises(ServerDisconnectedError):
+            await request(method, url, json={"x": 1}, _internal=True)
+    assert len(raw.requests) == 1
+
+
+async def test_a_request_that_was_read_on_a_reused_connection_is_not_sent_again(hasty):
+    raw = Raw(OK, None, OK)
+    async with raw.running() as url:
+        await (await request("POST", url, json={"x": 1})).read()
+        with pytest.raises(ServerDisconnectedError):
+            await request("POST", url, json={"x": 2})
+    assert (raw.connections, len(raw.requests)) == (1, 2)
+
+
+async def test_a_request_that_was_read_is_sent_again_where_the_caller_allows_it(hasty):
+    raw = Raw(None, None, OK)
+    async with raw.running() as url:
+        assert (await request("POST", url, json={"x": 1}, _replay=True)).status == 200
+    assert len(raw.requests) == 3
+
+
+async def test_a_replay_ends_after_three_tries_or_at_the_ordinal_given(hasty):
+    raw = Raw(*[None] * 9)
+    async with raw.running() as url:
+        with pytest.raises(ServerDisconnectedError):
+            await request("POST", url, json={}, _replay=True)
+        assert len(raw.requests) == 3
+        with pytest.raises(ServerDisconnectedError):
+            await request("POST", url, json={}, _replay=True, _max_connection_retries=5)
+    assert len(raw.requests) == 8
+
+
+async def test_a_status_is_returned_whatever_it_is(hasty):
+    raw = Raw(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
+    async with raw.running() as url:
+        assert (await request("POST", url, json={})).status == 503
+    assert len(raw.requests) == 1
+
+
+async def test_a_refused_connection_is_tried_until_the_grace_is_over_and_said_at_once(hasty, caplog):
+    (port,) = free_ports(1)
+    with pytest.raises(ClientConnectorError):
+        await request(
+            "POST", f"http://u:secret@127.0.0.1:{port}/run?key=x", _connect_grace=0.05, _server_name="colours"
+        )
+    first = caplog.records[0].getMessage()
+    assert first.startswith(f"colours at http://127.0.0.1:{port}/run cannot be reached: ClientConnectorError")
+    assert "secret" not in first.partition(" cannot")[0]
+
+
+async def test_the_attempt_with_the_given_ordinal_raises(hasty, caplog):
+    (port,) = free_ports(1)
+    with pytest.raises(ClientConnectorError):
+        await request("POST", f"http://127.0.0.1:{port}", _max_connection_retries=1)
+    assert not caplog.records
+
+
+async def test_a_server_that_comes_up_within_the_grace_is_used(hasty):
+    (port,) = free_ports(1)
+    raw = Raw()
+    call = asyncio.create_task(request("POST", f"http://127.0.0.1:{port}", json={}, _connect_grace=30.0))
+    await asyncio.sleep(0)
+    async with raw.running(port):
+        assert (await call).status == 200
+    assert len(raw.requests) == 1
+
+
+def addresses(url):
+    from omegaconf import OmegaConf  # noqa: PLC0415  one use
+
+    host, _, port = url.removeprefix("http://").partition(":")
+    block = {"host": host, "port": int(port), "entrypoint": "app.py", "domain": "other"}
+    return AddressBook(OmegaConf.create({"colours": {"resources_servers": {"colours": block}}}))
+
+
+FAILURES = [
+    (None, Delivery.POSSIBLY_DELIVERED, "ServerDisconnectedError", None),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", Delivery.DELIVERED, "ClientPayloadError", 200),
+    (b"HTTP/1.1 502 Bad\r\nContent-Length: 9\r\n\r\n{", Delivery.POSSIBLY_DELIVERED, "ClientPayloadError", 502),
+    (b"no HTTP at all\r\n\r\n", Delivery.POSSIBLY_DELIVERED, "ClientResponseError", None),
+]
+
+
+@pytest.mark.parametrize(("reply", "delivery", "kind", "status"), FAILURES)
+async def test_a_broken_exchange_says_what_is_known_of_its_delivery(reply, delivery, kind, status):
+    raw = Raw(reply)
+    async with raw.running() as url:
+        with pytest.raises(SendFailed, match=url) as caught:
+            await post_once(addresses(url), "colours", "/run", b"{}", grace=0)
+    assert (caught.value.delivery, caught.value.exception_type, caught.value.status) == (delivery, kind, status)
+    assert len(raw.requests) == 1
+
+
+async def test_a_refused_connection_is_known_not_to_be_sent():
+    (port,) = free_ports(1)
+    with pytest.raises(SendFailed, match=f"colours at http://127.0.0.1:{port}/run") as caught:
+        await post_once(addresses(f"http://127.0.0.1:{port}"), "colours", "/run", b"{}", grace=0)
+    assert caught.value.delivery is Delivery.NOT_SENT
+
+
+async def test_a_server_that_is_gone_is_not_waited_for():
+    (port,) = free_ports(1)
+    async with asyncio.timeout(5):
+        with pytest.raises(SendFailed):
+            await post_once(
+                addresses(f"http://127.0.0.1:{port}"), "colours", "/run", b"{}", grace=600, gone=lambda: True
+            )
+
+
+async def test_an_unknown_server_is_known_not_to_be_sent_and_close_names_are_given():
+    with pytest.raises(SendFailed, match=r"'colour'.*colours") as caught:
+        await post_once(addresses("http://127.0.0.1:1"), "colour", "/run", b"{}", grace=0)
+    assert caught.value.delivery is Delivery.NOT_SENT
+
+
+async def test_each_post_has_a_connection_of_its_own_so_a_closing_server_loses_none():
+    raw = Raw()
+    async with raw.running() as url:
+        replies = [await post_once(addresses(url), "colours", "/run", b"{}", grace=0) for _ in range(5)]
+    assert [reply.status for reply in replies] == [200] * 5
+    assert (raw.connections, len(raw.requests)) == (5, 5)
+
+
+async def test_waiting_for_a_connection_of_the_pool_is_no_part_of_a_requests_time():
+    set_global_aiohttp_client({"global_aiohttp_connector_limit": 1, "global_aiohttp_connect_timeout_seconds": 0.2})
+    release = asyncio.Event()
+
+    async def slow(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        await release.wait()
+        writer.write(OK)
+        writer.close()
+
+    server = await asyncio.start_server(slow, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        calls = [asyncio.create_task(request("GET", url, _connect_grace=0)) for _ in range(3)]
+        done, _ = await asyncio.wait(calls, timeout=0.5)
+        assert not done
+        release.set()
+        assert [(await call).status for call in calls] == [200] * 3
+    set_global_aiohttp_client({})
+
+
+async def test_proxy_variables_of_the_environment_are_ignored(monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    raw = Raw()
+    async with raw.running() as url:
+        assert (await post_once(addresses(url), "colours", "/run", b"{}", grace=0)).status == 200
+    assert len(raw.requests) == 1
+
+
+async def test_no_cookie_of_one_reply_goes_out_with_the_next_request(hasty):
+    raw = Raw(b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n")
+    async with raw.running() as url:
+        await request("POST", url, json={})
+        await request("POST", url, json={})
+    assert b"cookie" not in raw.requests[1].lower()
+
+
+def test_settings_come_from_the_top_level_and_are_divided_among_workers():
+    given = {"global_aiohttp_connector_limit": 100, "global_aiohttp_read_timeout_seconds": 7, "other": {}}
+    settings = read_client_settings(given, {"NEMO_GYM_FASTAPI_NUM_WORKERS": "4"})
+    assert settings == ClientSettings(connector_limit=25, connector_limit_per_host=256, read_seconds=7)
+    assert read_client_settings({}, {}) == ClientSettings()
+
+
+def test_a_setting_that_is_no_number_names_its_key():
+    with pytest.raises(ConfigError, match="global_aiohttp_connector_limit is 'many'"):
+        read_client_settings({"global_aiohttp_connector_limit": "many"}, {})
+
+
+async def test_settings_given_while_a_client_is_open_replace_it():
+    before = current_client_settings()
+    set_global_aiohttp_client({"global_aiohttp_connect_grace_seconds": 3})
+    assert before.connect_grace_seconds == 60
+    assert current_client_settings().connect_grace_seconds == 3
+    set_global_aiohttp_client({})
+
+
+async def test_an_unknown_host_is_known_not_to_be_sent():
+    with pytest.raises(SendFailed) as caught:
+        await post_once(addresses("http://nowhere.invalid:80"), "colours", "/run", b"{}", grace=0)
+    assert caught.value.delivery is Delivery.NOT_SENT
+    assert isinstance(caught.value.__cause__, (ClientConnectorError, socket.gaierror))

@@ -1,0 +1,222 @@
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from textwrap import dedent
+
+import orjson
+import pytest
+
+from rollbook.config.types import BaseServerConfig
+from rollbook.errors import PortTakenError, ServerDiedError, ServingError
+from rollbook.records.exchange import SendFailed
+from rollbook.records.failure_kinds import Delivery
+from rollbook.servers.client import HeadServerUnreachableError, ServerClient, ServerStatus
+from rollbook.servers.environment import start_environment, stop_environment
+from rollbook.servers.http_client import request
+from rollbook.servers.processes import ProcessDeployment
+from rollbook.servers.remote import RemoteDeployment
+from rollbook.servers.state_file import KnownProcess, known_process, read_state, start_mark, state_path, write_state
+from rollbook.servers.status import probe_status
+from rollbook.servers.waiting import until
+from unit.servers_core.stand_ins import APP, configuration, free_ports, write_component
+
+SHADES = {"implementation": "colours", "favourite": "grey"}
+DIES = "import sys\nprint('the lamp is broken', flush=True)\nsys.exit(3)\n"
+
+
+def command_line(pid):
+    ps = shutil.which("ps")
+    return subprocess.run([ps, "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=True).stdout
+
+
+def running(pids):
+    return [pid for pid in pids if start_mark(pid) is not None]
+
+
+async def gone(pids):
+    return await until(lambda: not running(pids), 10)
+
+
+async def test_processes_serve_are_watched_and_leave_nothing_behind(root, tmp_path):
+    write_component(root, "colours")
+    secret = "not-for-the-process-list"
+    config = configuration(
+        {"colours": {}, "shades": {"implementation": "colours", "favourite": "grey"}}, api_key=secret
+    )
+    deployment = ProcessDeployment(config, tmp_path / "logs")
+    async with deployment:
+        pids = [process.pid for process in deployment.processes]
+        replies = [await deployment.send(name, "/run", b"{}") for name in ("colours", "shades")]
+        assert [orjson.loads(reply.body)["colour"] for reply in replies] == ["teal", "grey"]
+        assert not any(secret in command_line(pid) for pid in pids)
+        assert "(shades) " not in deployment.log_files["colours"].read_text()
+
+        head = deployment.head_server_config
+        statuses = await probe_status(head)
+        assert [(one.process_name, one.status, one.pid) for one in statuses] == [
+            ("colours", ServerStatus.SUCCESS, pids[0]),
+            ("shades", ServerStatus.SUCCESS, pids[1]),
+        ]
+        url = f"http://127.0.0.1:{head.port}"
+        assert (await request("GET", url + "/readyz")).status == 200
+        assert isinstance(json.loads(await (await request("GET", url + "/global_config_dict_yaml")).read()), str)
+
+        async with RemoteDeployment(head) as remote:
+            assert remote.global_config_dict == config
+            assert (await remote.send("colours", "/run", b"{}")).status == 200
+            client = await asyncio.to_thread(ServerClient.load_from_global_config, head)
+            assert await client.poll_for_status("shades") is ServerStatus.SUCCESS
+
+        watch = asyncio.create_task(deployment.watch())
+        os.kill(pids[1], signal.SIGKILL)
+        with pytest.raises(ServerDiedError, match=r"'shades' ended on its own with signal SIGKILL"):
+            await watch
+        async with asyncio.timeout(5):
+            with pytest.raises(SendFailed) as caught:
+                await deployment.send("shades", "/run", b"{}")
+        assert caught.value.delivery is Delivery.NOT_SENT
+        assert (await probe_status(head))[1].status is ServerStatus.CONNECTION_ERROR
+    assert await gone(pids)
+    assert await probe_status(head) is None
+    with pytest.raises(HeadServerUnreachableError, match=rf"http://127\.0\.0\.1:{head.port}/.*gym env start"):
+        await RemoteDeployment(head).start()
+
+
+async def test_a_server_that_dies_at_start_is_reported_with_its_exit_code_and_the_end_of_its_log(root, tmp_path):
+    write_component(root, "colours")
+    write_component(root, "lamp", DIES)
+    config = configuration({"colours": {}, "lamp": {}})
+    deployment = ProcessDeployment(config, tmp_path)
+    with pytest.raises(ServerDiedError, match=r"'lamp' ended while .* exit code 3(?s:.*)the lamp is broken"):
+        await deployment.start()
+    assert deployment.processes == ()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", config.colours.resources_servers.colours.port), timeout=1)
+
+
+async def test_a_taken_port_is_known_before_anything_starts(root, tmp_path):
+    write_component(root, "colours")
+    config = configuration({"colours": {}})
+    port = config.colours.resources_servers.colours.port
+    key = rf"port {port} .*\+\+colours\.resources_servers\.colours\.port=<port>"
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(PortTakenError, match=key):
+        await ProcessDeployment(config, tmp_path / "logs").start()
+    assert not (tmp_path / "logs").exists()
+
+
+async def test_a_taken_head_port_names_its_key(root, tmp_path):
+    write_component(root, "colours")
+    config = configuration({"colours": {}})
+    found = r"the head server.*\+\+head_server\.port=<port>"
+    with socket.create_server(("127.0.0.1", config.head_server.port)), pytest.raises(PortTakenError, match=found):
+        await ProcessDeployment(config, tmp_path / "logs").start()
+
+
+async def test_a_server_that_never_answers_is_given_up_and_stopped(root, tmp_path):
+    write_component(root, "silent", "import threading\nthreading.Event().wait()\n")
+    config = configuration({"silent": {}}, server_spinup_timeout_seconds=0.3)
+    with pytest.raises(ServingError, match=r"'silent' did not answer at http.* within 0.3 s; see .*silent\.log"):
+        await ProcessDeployment(config, tmp_path).start()
+
+
+async def test_what_a_server_started_ends_with_it(root, tmp_path):
+    starts_a_child = APP.replace(
+        "app = FastAPI()",
+        "app = FastAPI()\n            import subprocess\n            child = subprocess.Popen(['sleep', '600'])\n"
+        "            open('child.pid', 'w').write(str(child.pid))",
+    )
+    folder = write_component(root, "parent", starts_a_child)
+    async with ProcessDeployment(configuration({"parent": {}}), tmp_path):
+        child = int((folder / "child.pid").read_text())
+        assert running([child])
+    assert await gone([child])
+
+
+LAUNCHER = """
+    import asyncio, sys
+    from pathlib import Path
+    from omegaconf import OmegaConf
+    from rollbook.servers.environment import start_environment
+
+
+    async def main():
+        running = await start_environment(OmegaConf.load(sys.argv[1]), Path(sys.argv[2]), state_dir=Path(sys.argv[2]))
+        print(*[process.pid for process in running.deployment.processes], flush=True)
+        try:
+            await running.wait_until_ended()
+        finally:
+            await running.close()
+
+
+    asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def launched(root, tmp_path):
+    """Start an environment from another process; yield (configuration, launcher, the servers' ids, state folder)."""
+    from omegaconf import OmegaConf  # noqa: PLC0415  written for the launcher alone
+
+    write_component(root, "colours")
+    config = configuration({"colours": {}})
+    OmegaConf.save(config, tmp_path / "config.yaml")
+    (tmp_path / "launcher.py").write_text(dedent(LAUNCHER))
+    command = [sys.executable, "launcher.py", "config.yaml", str(tmp_path / "state")]
+    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=tmp_path, text=True, **quiet) as launcher:
+        pids = [int(text) for text in launcher.stdout.readline().split()]
+        yield config, launcher, pids, tmp_path / "state"
+        launcher.kill()
+
+
+async def test_an_environment_is_stopped_from_elsewhere(launched):
+    config, launcher, pids, folder = launched
+    head = BaseServerConfig.model_validate(dict(config.head_server))
+    mode = stat.S_IMODE(state_path(head, folder).stat().st_mode)
+    assert (len(pids), mode) == (1, 0o600)
+    report = await stop_environment(head, state_dir=folder)
+    assert (report.pid, report.stopped, report.killed) == (launcher.pid, ("colours",), ())
+    assert await gone([*pids, launcher.pid])
+    assert await stop_environment(head, state_dir=folder) is None
+
+
+async def test_servers_end_when_their_launcher_is_killed(launched):
+    _, launcher, pids, _ = launched
+    assert running(pids) == pids != []
+    launcher.kill()
+    assert await gone(pids)
+
+
+async def test_an_id_that_was_given_to_another_program_is_not_signalled(tmp_path):
+    head = BaseServerConfig(host="127.0.0.1", port=free_ports(1)[0])
+    mine = known_process("launcher", os.getpid())
+    path = state_path(head, tmp_path)
+    write_state(path, KnownProcess("launcher", os.getpid(), mine.started + "0"), [])
+    assert await stop_environment(head, state_dir=tmp_path) is None
+    assert not path.exists()
+
+
+def test_a_state_file_that_is_none_is_an_error_that_says_what_to_do(tmp_path):
+    path = tmp_path / "state.json"
+    path.write_text("{}")
+    with pytest.raises(ServingError, match=r"is no state file of `gym env start`.*remove it"):
+        read_state(path)
+    assert read_state(tmp_path / "absent.json") is None
+
+
+async def test_starting_an_environment_writes_its_state_and_closing_strikes_it_out(root, tmp_path):
+    write_component(root, "colours")
+    environment = await start_environment(configuration({"colours": {}}), tmp_path / "logs", state_dir=tmp_path)
+    state = read_state(environment.state_file)
+    assert state.launcher.pid == os.getpid()
+    assert [(one.name, one.pid) for one in state.servers] == [("colours", environment.instances[0].pid)]
+    assert set(environment.log_files) == {"colours"}
+    await environment.close()
+    await environment.wait_until_ended()
+    assert not environment.state_file.exists()
