@@ -20,8 +20,9 @@ def line(snapshot: Snapshot) -> str:
 
 
 def _finished(snapshot: Snapshot) -> str:
-    share = f" ({snapshot.finished / snapshot.planned:.0%})" if snapshot.planned else ""
-    return f"{snapshot.finished}/{snapshot.planned} finished{share}"
+    if not snapshot.planned:
+        return "preparing"
+    return f"{snapshot.finished}/{snapshot.planned} finished ({snapshot.finished / snapshot.planned:.0%})"
 
 
 def _mean(snapshot: Snapshot) -> str:

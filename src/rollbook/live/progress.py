@@ -41,7 +41,7 @@ class Snapshot:
 
 @dataclass(slots=True)
 class Progress:
-    """Counts of one session of a run. `started_at` is monotonic seconds."""
+    """Counts of one session of a run. `started_at` is monotonic seconds: when the session began to collect."""
 
     started_at: float
     _planned: int = 0
@@ -51,6 +51,11 @@ class Progress:
     _rewards: float = 0.0
     _in_flight: int = 0
     _ended: bool = False
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the plan is known."""
+        return self._planned > 0
 
     def add(self, event: Event) -> None:
         """Fold one event."""

@@ -88,7 +88,7 @@ class LineView:
         self._clock = clock
         self._progress = Progress(clock.monotonic())
         self._failures = FailureLines()
-        self._last: float | None = None
+        self._last = clock.monotonic()
         self._closed = False
 
     def observe(self, event: Event) -> None:
@@ -107,7 +107,7 @@ class LineView:
     def _write_plan(self, plan: RunPlanned) -> None:
         settled = f", {plan.settled} of them settled before" if plan.settled else ""
         self._write(f"{plan.tasks} tasks, {plan.rollouts} rollouts planned{settled}")
-        self._last = self._clock.monotonic()
+        self._last = self._progress.started_at = self._clock.monotonic()
 
     def _tell(self, record: Record) -> None:
         told = self._failures.line_for(record)
@@ -121,13 +121,13 @@ class LineView:
 
     def close(self) -> None:
         """Write where the run stands now, once."""
-        if not self._closed:
-            self._closed = True
+        if not self._closed and self._progress.is_planned:
             self._write(line(self._progress.snapshot(self._clock.monotonic())))
+        self._closed = True
 
     def _write_if_older_than(self, seconds: float) -> None:
         now = self._clock.monotonic()
-        if self._closed or (self._last is not None and now - self._last < seconds):
+        if self._closed or now - self._last < seconds:
             return
         self._last = now
         self._write(line(self._progress.snapshot(now)))
@@ -148,12 +148,13 @@ class TerminalView:
         self._spinner = Spinner("dots")
         self._live = Live(self._spinner, console=console, refresh_per_second=2, transient=True)
         self._closed = False
-        self._live.start()
 
     def observe(self, event: Event) -> None:
         """Fold `event`; the line is redrawn by `beat`."""
         self._progress.add(event)
-        if isinstance(event, AttemptEnded):
+        if isinstance(event, RunPlanned):
+            self._progress.started_at = self._clock.monotonic()
+        elif isinstance(event, AttemptEnded):
             told = self._failures.line_for(event.record)
             if told is not None:
                 self._live.console.print(Text(told))
@@ -162,13 +163,17 @@ class TerminalView:
 
     def beat(self) -> None:
         """Redraw the line with the present counts."""
-        self._spinner.update(text=Text(self._line()))
+        if not self._closed:
+            self._live.start()
+            self._spinner.update(text=Text(self._line()))
 
     def close(self) -> None:
         """Leave the last line standing."""
-        if not self._closed:
-            self._closed = True
-            self._live.stop()
+        if self._closed:
+            return
+        self._closed = True
+        self._live.stop()
+        if self._progress.is_planned:
             self._live.console.print(Text(self._line()))
 
     def _line(self) -> str:

@@ -86,7 +86,7 @@ def test_there_is_no_rate_before_anything_finished():
     ("snapshot", "text"),
     [
         (Snapshot(planned=4), "0/4 finished (0%) · 0s so far"),
-        (Snapshot(), "0/0 finished · 0s so far"),
+        (Snapshot(), "preparing · 0s so far"),
         (
             Snapshot(
                 planned=40,
@@ -99,8 +99,10 @@ def test_there_is_no_rate_before_anything_finished():
                 per_minute=31.2,
                 seconds_left=54.0,
             ),
-            "12/40 finished (30%) · mean reward 0.667 over 9 · 1 failed · 8 in flight "
-            "· 31.2/min · 23s so far · 54s left",
+            (
+                "12/40 finished (30%) · mean reward 0.667 over 9 · 1 failed · 8 in flight "
+                "· 31.2/min · 23s so far · 54s left"
+            ),
         ),
         (
             Snapshot(planned=2, finished=2, masked=2, elapsed=61.0, ended=True),

@@ -1,5 +1,6 @@
 """Lines in a log, the redrawn line of a terminal, and what neither may do."""
 
+import asyncio
 import io
 import itertools
 
@@ -28,6 +29,7 @@ class HeldClock:
 
     async def sleep(self, seconds):
         self.at += seconds
+        await asyncio.sleep(0)
 
 
 def started(task):
@@ -138,13 +140,48 @@ def test_a_terminal_keeps_the_last_line():
     assert stream.getvalue().count("1/1 finished (100%) · mean reward 1.000 over 1") == 1
 
 
-async def test_a_view_beats_while_the_block_runs_and_is_closed_when_it_fails():
+async def _fail_after_the_first_start(view):
+    async with beating(view, HeldClock()):
+        view.observe(RunPlanned(2, 2))
+        view.observe(started(0))
+        raise RuntimeError
+
+
+async def test_a_view_is_closed_with_what_stands_when_the_run_fails():
+    stream = io.StringIO()
+    with pytest.raises(RuntimeError):
+        await _fail_after_the_first_start(LineView(stream, HeldClock()))
+    assert stream.getvalue().splitlines()[-1] == "0/2 finished (0%) · 1 in flight · 0s so far"
+
+
+async def test_a_view_beats_while_the_block_runs():
+    clock, beats, twice = HeldClock(), [], asyncio.Event()
+
+    class CountedView(LineView):
+        def beat(self):
+            beats.append(clock.at)
+            if len(beats) == 2:
+                twice.set()
+
+    async with beating(CountedView(io.StringIO(), clock), clock):
+        await twice.wait()
+    assert beats[:2] == [1001.0, 1002.0]
+
+
+def test_a_run_that_was_never_planned_leaves_no_line():
     stream, clock = io.StringIO(), HeldClock()
     view = LineView(stream, clock)
-    with pytest.raises(RuntimeError):
-        async with beating(view, clock):
-            raise RuntimeError
-    assert stream.getvalue().startswith("0/0 finished")
+    view.beat()
+    view.close()
+    assert stream.getvalue() == ""
+
+
+def test_a_long_preparation_shows_a_sign_of_life():
+    stream, clock = io.StringIO(), HeldClock()
+    view = LineView(stream, clock)
+    clock.at += 31
+    view.beat()
+    assert stream.getvalue() == "preparing · 31s so far\n"
 
 
 @pytest.mark.parametrize(

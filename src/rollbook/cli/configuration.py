@@ -1,0 +1,58 @@
+"""Flags, `env.yaml` and overrides → one resolved configuration.
+
+Rules:
+* A flag's value enters as a value, never as text to be parsed again; a free override is laid on top of it.
+* Only flags that were given take part.
+
+Source: servers.md §1.2, §10.1.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from omegaconf import DictConfig, OmegaConf
+
+from rollbook.cli.overrides import checked_overrides
+from rollbook.cli.selectors import config_paths_of
+from rollbook.config.parser import GlobalConfigDictParser, GlobalConfigDictParserConfig
+from rollbook.config.roots import add_search_dirs
+
+CONFIG_KEYS: Final = (
+    "allow_unsupported_pairing",
+    "nemo_gym_log_dir",
+    "policy_api_key",
+    "policy_base_url",
+    "policy_model_name",
+)
+"""Keys that flags set and any verb that reads a configuration may have."""
+
+
+def resolved_configuration(
+    given: Mapping[str, object], *, settings: Mapping[str, object], verbose: bool = False
+) -> DictConfig:
+    """Return the configuration that the flags in `given` name, with `settings` between files and overrides.
+
+    Raises:
+        ConfigError: a configuration that cannot be run as it stands.
+        click.UsageError: a selector or override that cannot be read.
+
+    """
+    add_search_dirs(texts(given.get("search_dir")))
+    paths = config_paths_of(given)
+    overrides = checked_overrides(texts(given.get("overrides")), paths)
+    initial = given_values(given, CONFIG_KEYS) | dict(settings)
+    initial |= {"config_paths": paths} if paths else {}
+    initial |= {"verbose": True} if verbose else {}
+    return GlobalConfigDictParser().parse(
+        GlobalConfigDictParserConfig(initial_global_config_dict=OmegaConf.create(initial), overrides=overrides)
+    )
+
+
+def given_values(given: Mapping[str, object], names: tuple[str, ...]) -> dict[str, object]:
+    """Return those of `names` that were given on the command line."""
+    return {name: given[name] for name in names if given.get(name) is not None}
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """Return a repeatable flag's values."""
+    return tuple(str(item) for item in value) if isinstance(value, tuple) else ()

@@ -1,0 +1,125 @@
+"""The settings of one collection: flags and configuration → `RolloutCollectionConfig`, and which rows to run.
+
+Rules:
+* The command line's own defaults (64 in flight, failures routed) yield to every file and override.
+* Without `--input`, a served environment's example rows are run, and the run says so; nothing else is guessed.
+* What is missing is named by its key and its flag.
+
+Source: collection.md §10; servers.md §10.1.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import click
+from omegaconf import DictConfig
+
+from rollbook.cli.configuration import given_values
+from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.config.instances import server_instances
+from rollbook.config.names import SERVER_TYPES
+from rollbook.errors import ConfigError
+
+SETTING_KEYS: Final = (
+    "agent_name",
+    "disable_aggregation",
+    "disable_health_check",
+    "health_check_ignored_checks",
+    "health_check_workers",
+    "input_jsonl_fpath",
+    "interleave_repeats",
+    "limit",
+    "num_repeats",
+    "num_samples_in_parallel",
+    "output_jsonl_fpath",
+    "overwrite",
+    "prompt_config",
+    "resume_from_cache",
+    "route_failures_to_sidecar",
+    "split",
+)
+_SAMPLING_KEYS: Final = ("temperature", "top_p", "max_output_tokens")
+_DEFAULTS: Final[Mapping[str, object]] = {"num_samples_in_parallel": 64, "route_failures_to_sidecar": True}
+_REQUIRED: Final = {"input_jsonl_fpath": "--input", "output_jsonl_fpath": "--output"}
+
+
+def settings_given(given: Mapping[str, object]) -> dict[str, object]:
+    """Return the settings that flags set, under their configuration keys."""
+    sampling = given_values(given, _SAMPLING_KEYS)
+    return given_values(given, SETTING_KEYS) | ({"responses_create_params": sampling} if sampling else {})
+
+
+def collection_settings(cfg: DictConfig, *, serving: bool) -> tuple[RolloutCollectionConfig, tuple[str, ...]]:
+    """Return the validated settings of a collection, and notes on what was chosen for the caller.
+
+    Raises:
+        ConfigError: a setting that does not validate, or rows that cannot be found.
+        click.UsageError: a required setting is missing.
+
+    """
+    merged = with_defaults(cfg)
+    notes: tuple[str, ...] = ()
+    if merged.get("split") is not None:
+        _refuse_split(str(merged["split"]))
+    if merged.get("input_jsonl_fpath") is None and serving:
+        merged["input_jsonl_fpath"], note = example_rows(cfg)
+        notes = (note,)
+    _refuse_missing(merged)
+    return RolloutCollectionConfig.model_validate(merged), notes
+
+
+def with_defaults(cfg: DictConfig) -> DictConfig:
+    """Return a copy of `cfg` in which the command line's defaults stand where nothing else does."""
+    merged = cfg.copy()
+    for key, value in _DEFAULTS.items():
+        if key not in merged:
+            merged[key] = value
+    return merged
+
+
+def _refuse_split(split: str) -> None:
+    if split == "example":
+        raise ConfigError("--split example: example rows are run without --split, or with --input FILE")
+    raise ConfigError(
+        f"--split {split}: this command does not prepare datasets; prepare the rows as JSONL and run them with "
+        "gym eval run --input FILE"
+    )
+
+
+def _refuse_missing(merged: DictConfig) -> None:
+    missing = [key for key in _REQUIRED if merged.get(key) is None]
+    if missing:
+        flags = ", ".join(_REQUIRED[key] for key in missing)
+        raise click.UsageError(
+            f"missing required configuration: {', '.join(missing)}. "
+            f"Provide each via its flag ({flags}) or as a +{missing[0]}=<value> override."
+        )
+
+
+def example_rows(cfg: DictConfig) -> tuple[str, str]:
+    """Return the path of the only example dataset that the configuration declares, and a note that says so.
+
+    Raises:
+        ConfigError: the configuration declares none, or several.
+
+    """
+    declared = sorted(set(_example_datasets(cfg)))
+    if len(declared) == 1:
+        (owner, path) = declared[0]
+        return path, f"Input: {path}, the example rows of {owner}; name others with --input."
+    if not _declares_servers(cfg):
+        raise ConfigError("nothing to run: name an environment (--environment, --resources-server or --config)")
+    found = "; ".join(f"{path} ({owner})" for owner, path in declared)
+    what = f"several example datasets are declared: {found}" if declared else "no example dataset is declared"
+    raise ConfigError(f"{what}; name the rows to run with --input FILE")
+
+
+def _example_datasets(cfg: DictConfig) -> Iterator[tuple[str, str]]:
+    for instance in server_instances(cfg):
+        for dataset in instance.datasets:
+            if dataset.type == "example":
+                yield instance.name, str(dataset.jsonl_fpath)
+
+
+def _declares_servers(cfg: DictConfig) -> bool:
+    return any(instance.server_type in SERVER_TYPES for instance in server_instances(cfg))
