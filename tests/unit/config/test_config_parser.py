@@ -143,7 +143,7 @@ def test_an_interpolation_that_points_at_nothing_says_why(write, parse, text, re
 @pytest.mark.parametrize("text", ["a: {b: '${a}'}", "a: {x: '${b}'}\nb: {y: '${a}'}"])
 def test_blocks_that_hold_one_another_are_an_error_and_no_recursion(write, parse, text):
     write("a.yaml", text)
-    with pytest.raises(ConfigInterpolationError, match="circle|a block that holds it"):
+    with pytest.raises(ConfigInterpolationError, match=r"circle|a block that holds it"):
         parse("+config_paths=[a.yaml]")
 
 

@@ -1,0 +1,310 @@
+"""The settings of collection, aggregation and reverification: every option and every rule between options."""
+
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+from pydantic import ValidationError
+
+from rollbook.config.collection import (
+    HEALTH_CHECK_IDS,
+    BaseNeMoGymCLIConfig,
+    E2ERolloutCollectionConfig,
+    RolloutAggregationConfig,
+    RolloutCollectionConfig,
+    SharedRolloutCollectionConfig,
+)
+from rollbook.config.reverification import RolloutReverificationConfig
+from rollbook.config.settings import settings_from
+from rollbook.errors import ConfigError
+
+PLAIN = {"input_jsonl_fpath": "in.jsonl", "output_jsonl_fpath": "out/rollouts.v1.jsonl"}
+E2E = {"split": "train", "output_jsonl_fpath": "out/rollouts.jsonl"}
+AGGREGATION = {"input_glob": "out/*.jsonl", "output_jsonl_fpath": "out/all.jsonl"}
+GYM = {"materialized_inputs_jsonl_fpath": "m.jsonl", "rollouts_jsonl_fpath": "r.jsonl", "output_jsonl_fpath": "o.jsonl"}
+ATIF = {
+    "input_format": "atif",
+    "materialized_inputs_jsonl_fpath": "m.jsonl",
+    "atif_manifest_jsonl_fpath": "a.jsonl",
+    "output_jsonl_fpath": "o.jsonl",
+}
+
+
+def plain(**options):
+    return settings_from(RolloutCollectionConfig, {**PLAIN, **options})
+
+
+DEFAULTS = {
+    "require_complete": False,
+    "num_samples_in_parallel": None,
+    "max_resident_rollout_tasks": None,
+    "retain_results_in_memory": True,
+    "responses_create_params": {},
+    "disable_aggregation": False,
+    "disable_health_check": False,
+    "health_check_workers": None,
+    "health_check_ignored_checks": [],
+    "count_failure_classes_as_zero": [],
+    "count_missing_rollouts_as_zero": False,
+    "route_failures_to_sidecar": False,
+    "rollout_collection_driver": None,
+    "environment_routing_mode": "agent",
+    "environment_server_name": None,
+    "environment_server_routes": {},
+    "upload_rollouts": True,
+    "environment_protocol_violation_stop_after": 8,
+    "batch_manifest_fpath": None,
+    "max_failed_fraction": None,
+    "max_missing_fraction": None,
+    "max_unhealthy_fraction": None,
+    "agent_name": None,
+    "agent_map": None,
+    "fan_out": None,
+    "limit": None,
+    "num_repeats": 1,
+    "num_repeats_add_seed": False,
+    "interleave_repeats": False,
+    "prompt_config": None,
+    "skills": None,
+    "resume_from_cache": False,
+    "resubmit": False,
+    "overwrite": False,
+    "allow_unsafe_resume": False,
+    "retry_terminal_timeouts": False,
+    "record_omitted_rollouts": False,
+    "dispatch_budget_s": None,
+    "drain_margin_s": None,
+    "dispatch_longest_first": False,
+    "dispatch_connect_grace_s": 60.0,
+    "dispatch_start_report_within_s": None,
+    "dispatch_start_report_min_fraction": 0.95,
+    "dispatch_all_started_within_s": None,
+    "long_rollout_s": None,
+    "long_rollout_max_fraction": 0.05,
+    "timed_out_max_fraction": 0.01,
+    "server_queue_metrics_urls": None,
+    "server_queue_sample_interval_s": 30.0,
+    "server_queue_max_waiting_ratio": 0.5,
+    "timing_summary_interval_s": None,
+}
+
+
+def test_every_option_has_the_default_of_the_contract():
+    assert plain().model_dump() == {**PLAIN, **DEFAULTS}
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "value"),
+    [
+        ({"limit": 0}, "limit", 0),
+        ({"limit": None}, "limit", None),
+        ({"limit": 3}, "limit", 3),
+        ({"num_repeats": None}, "num_repeats", 1),
+        ({"num_repeats": 4}, "num_repeats", 4),
+        ({"num_repeats": {"a": 2, "_default": 1}}, "num_repeats", {"a": 2, "_default": 1}),
+        ({"num_repeats_add_seed": {"a": True}}, "num_repeats_add_seed", {"a": True}),
+        ({"agent_name": "a"}, "agent_map", {"_default": "a"}),
+        ({"agent_name": "a", "agent_map": {"_default": "a", "b": "c"}}, "agent_map", {"_default": "a", "b": "c"}),
+        ({"fan_out": {"a": ["x", "y"]}}, "fan_out", {"a": ["x", "y"]}),
+        ({"resubmit": True}, "resume_from_cache", True),
+        (
+            {"health_check_ignored_checks": "model_call_failed, agent_turn_hollow"},
+            "health_check_ignored_checks",
+            ["model_call_failed", "agent_turn_hollow"],
+        ),
+        ({"health_check_ignored_checks": None}, "health_check_ignored_checks", []),
+        ({"count_failure_classes_as_zero": "judge_failed"}, "count_failure_classes_as_zero", ["judge_failed"]),
+        ({"dispatch_budget_s": 5, "num_samples_in_parallel": 2}, "dispatch_budget_s", 5.0),
+        ({"drain_margin_s": 0}, "drain_margin_s", 0.0),
+        ({"rollout_collection_driver": "pkg.mod:run"}, "rollout_collection_driver", "pkg.mod:run"),
+        ({"skills": {"path": "s"}}, "skills", {"path": "s"}),
+        ({"retry_invalid_judge_responses": False}, "limit", None),
+        ({"responses_create_params": {"temperature": 1.0}}, "responses_create_params", {"temperature": 1.0}),
+    ],
+)
+def test_what_is_given_is_kept_or_brought_to_one_form(options, name, value):
+    assert plain(**options).model_dump()[name] == value
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"limit": -1}, ["`limit`", "greater than or equal to 0"]),
+        ({"limit": 1.5}, ["`limit`", "1.5 is no whole number"]),
+        ({"limit": True}, ["`limit`", "no whole number"]),
+        ({"num_repeats": 0}, ["`num_repeats`", "from 1 on", "num_repeats: 0"]),
+        ({"num_repeats": -1}, ["num_repeats: -1"]),
+        ({"num_repeats": 2.5}, ["num_repeats: 2.5"]),
+        ({"num_repeats": True}, ["num_repeats: True"]),
+        ({"num_repeats": {"a": 0, "b": 2, "c": 1.5}}, ["a: 0, c: 1.5"]),
+        ({"num_samples_in_parallel": 0}, ["`num_samples_in_parallel`", "greater than or equal to 1"]),
+        ({"max_resident_rollout_tasks": 0}, ["`max_resident_rollout_tasks`"]),
+        ({"health_check_workers": 0}, ["`health_check_workers`"]),
+        (
+            {"health_check_ignored_checks": ["model_call_failed", "nope"]},
+            ["unknown health checks: nope", "model_call_failed"],
+        ),
+        ({"max_failed_fraction": 1.5}, ["`max_failed_fraction`", "less than or equal to 1"]),
+        ({"agent_name": "a", "agent_map": {"_default": "b"}}, ["agent_name=a", "agent_map._default=b"]),
+        ({"fan_out": {"a": []}}, ["fan_out.a is empty"]),
+        ({"fan_out": {"a": ["x", "y", "x"]}}, ["fan_out.a lists x more than once"]),
+        ({"dispatch_budget_s": 5}, ["dispatch_budget_s", "num_samples_in_parallel"]),
+        ({"dispatch_budget_s": -1, "num_samples_in_parallel": 1}, ["`dispatch_budget_s`"]),
+        ({"drain_margin_s": -1}, ["`drain_margin_s`"]),
+        (
+            {"overwrite": True, "resume_from_cache": True},
+            ["overwrite and resume_from_cache", "--resume or --overwrite"],
+        ),
+        ({"overwrite": True, "resubmit": True}, ["overwrite and resume_from_cache"]),
+        ({"environment_routing_mode": "legacy"}, ["environment_routing_mode=legacy needs environment_server_name"]),
+        ({"environment_routing_mode": "taskset"}, ["environment_routing_mode=taskset needs environment_server_routes"]),
+        ({"environment_routing_mode": "other"}, ["`environment_routing_mode`", "'agent', 'legacy' or 'taskset'"]),
+        (
+            {"rollout_collection_driver": "pkg.mod.run"},
+            ["rollout_collection_driver is `pkg.mod.run`", "module.path:function"],
+        ),
+        ({"retry_invalid_judge_responses": True}, ["removed options", "`retry_invalid_judge_responses`", "reverify"]),
+        ({"output_jsonl_fpath": "out/"}, ["`output_jsonl_fpath`", "file name"]),
+        ({"output_jsonl_fpath": ""}, ["`output_jsonl_fpath`", "file name"]),
+        ({"skills": "folder"}, ["`skills`"]),
+    ],
+)
+def test_what_cannot_be_is_told_with_every_option_it_concerns(options, told):
+    with pytest.raises(ConfigError) as caught:
+        plain(**options)
+    for text in told:
+        assert text in str(caught.value)
+
+
+def test_rules_are_value_errors_for_callers_of_the_class_itself():
+    with pytest.raises(ValidationError):
+        RolloutCollectionConfig(**PLAIN, num_repeats=0)
+    with pytest.raises(ValueError, match="two answers to one question"):
+        RolloutCollectionConfig(**PLAIN, agent_name="a", agent_map={"_default": "b"})
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "missing"),
+    [
+        (RolloutCollectionConfig, {}, "input_jsonl_fpath, output_jsonl_fpath"),
+        (RolloutCollectionConfig, {"input_jsonl_fpath": "x"}, "output_jsonl_fpath"),
+        (E2ERolloutCollectionConfig, {"output_jsonl_fpath": "x"}, "split"),
+        (RolloutAggregationConfig, {"output_jsonl_fpath": "x"}, "input_glob"),
+        (RolloutReverificationConfig, {}, "materialized_inputs_jsonl_fpath, output_jsonl_fpath"),
+    ],
+)
+def test_required_options_that_are_missing_are_told_at_once(model, given, missing):
+    with pytest.raises(ConfigError) as caught:
+        settings_from(model, given)
+    names = sorted(missing.split(", "))
+    text = str(caught.value)
+    assert text.startswith("missing required configuration: ")
+    assert sorted(text.removeprefix("missing required configuration: ").split(". Provide")[0].split(", ")) == names
+    assert "Provide each via its flag (see --help) or as a +" in text
+    assert text.endswith("=<value> override.")
+    assert caught.value.exit_code == 2
+
+
+def test_a_configuration_object_is_taken_as_it_is_with_everything_else_in_it():
+    cfg = OmegaConf.create({**PLAIN, "where": "elsewhere", "prompt_config": "${where}/p.yaml", "policy_api_key": "x"})
+    settings = settings_from(RolloutCollectionConfig, cfg)
+    assert settings.prompt_config == "elsewhere/p.yaml"
+    assert not hasattr(settings, "policy_api_key")
+
+
+def test_a_refused_value_is_not_repeated():
+    with pytest.raises(ConfigError) as caught:
+        plain(skills={"path": ["sk-verysecret"]})
+    assert "verysecret" not in str(caught.value)
+
+
+def test_materialized_inputs_lie_beside_the_output():
+    assert plain().materialized_jsonl_fpath == Path("out/rollouts.v1_materialized_inputs.jsonl")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("options", "uploads"),
+    [
+        ({}, True),
+        ({"upload_rollouts_to_wandb": False}, False),
+        ({"upload_rollouts_to_wandb": True, "upload_rollouts": False}, False),
+        ({"upload_rollouts_to_wandb": False, "upload_rollouts": True}, True),
+    ],
+)
+def test_the_old_name_of_uploading_still_works_and_the_new_one_wins(options, uploads):
+    assert plain(**options).upload_rollouts is uploads
+    assert settings_from(RolloutCollectionConfig, OmegaConf.create({**PLAIN, **options})).upload_rollouts is uploads
+
+
+def test_the_old_name_of_uploading_is_deprecated():
+    with pytest.warns(DeprecationWarning, match="upload_rollouts"):
+        plain(upload_rollouts_to_wandb=True)
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "benchmark"])
+def test_serving_end_to_end_takes_a_split(split):
+    assert settings_from(E2ERolloutCollectionConfig, {**E2E, "split": split}).split == split
+
+
+@pytest.mark.parametrize("wrap", [dict, OmegaConf.create])
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"split": "example"}, "--no-serve --input"),
+        ({"input_jsonl_fpath": "in.jsonl"}, "not supported when serving end-to-end"),
+    ],
+)
+def test_what_serving_end_to_end_decides_itself_is_refused(options, told, wrap):
+    with pytest.raises(ConfigError, match=told):
+        E2ERolloutCollectionConfig.model_validate(wrap({**E2E, **options}))
+
+
+def test_an_unknown_split_is_refused():
+    with pytest.raises(ConfigError, match=r"`split`.*'train', 'validation' or 'benchmark'"):
+        settings_from(E2ERolloutCollectionConfig, {**E2E, "split": "test"})
+
+
+def test_aggregation_has_the_defaults_of_the_contract():
+    settings = settings_from(RolloutAggregationConfig, AGGREGATION)
+    assert (settings.merge_shards, settings.count_missing_rollouts_as_zero, settings.retry_terminal_timeouts) == (
+        True,
+        False,
+        False,
+    )
+    with pytest.raises(ConfigError, match="unknown health checks"):
+        settings_from(RolloutAggregationConfig, {**AGGREGATION, "health_check_ignored_checks": ["x"]})
+
+
+@pytest.mark.parametrize(
+    ("base", "options", "told"),
+    [
+        (GYM, {"rollouts_jsonl_fpath": None}, "input_format=gym needs rollouts_jsonl_fpath"),
+        (GYM, {"atif_manifest_jsonl_fpath": "a"}, "input_format=gym excludes atif_manifest_jsonl_fpath"),
+        (ATIF, {"atif_manifest_jsonl_fpath": None}, "input_format=atif needs atif_manifest_jsonl_fpath"),
+        (ATIF, {"rollouts_jsonl_fpath": "r"}, "input_format=atif excludes rollouts_jsonl_fpath"),
+        (GYM, {"append": True}, "append needs judge_failed_only"),
+        (GYM, {"append": True, "judge_failed_only": True, "overwrite": True}, "append and overwrite"),
+        (ATIF, {"judge_failed_only": True}, "input_format=atif excludes judge_failed_only"),
+        (ATIF, {"force": True, "resume_from_cache": True}, "input_format=atif excludes force, resume_from_cache"),
+        (GYM, {"limit": 0}, "`limit`"),
+        (GYM, {"num_samples_in_parallel": 0}, "`num_samples_in_parallel`"),
+    ],
+)
+def test_contradictions_of_a_reverification_are_refused(base, options, told):
+    with pytest.raises(ConfigError, match=told):
+        settings_from(RolloutReverificationConfig, {**base, **options})
+
+
+@pytest.mark.parametrize("given", [GYM, ATIF, {**GYM, "append": True, "judge_failed_only": True}])
+def test_a_reverification_without_contradiction_is_accepted(given):
+    settings = settings_from(RolloutReverificationConfig, given)
+    assert settings.upload_rollouts
+    assert not settings.overwrite
+
+
+def test_collections_share_their_base():
+    assert issubclass(RolloutCollectionConfig, SharedRolloutCollectionConfig)
+    assert issubclass(E2ERolloutCollectionConfig, SharedRolloutCollectionConfig)
+    assert issubclass(SharedRolloutCollectionConfig, BaseNeMoGymCLIConfig)
+    assert len(HEALTH_CHECK_IDS) == 14
