@@ -126,6 +126,7 @@ class LlamaProcess:
         return self._base_url
 
     async def _start(self) -> str:
+        await asyncio.to_thread(self.stop)
         try:
             async with asyncio.timeout(self._timeout):
                 for _ in range(_PORT_TRIES):
@@ -133,16 +134,12 @@ class LlamaProcess:
                     self._spawn(port)
                     if await self._is_up(port):
                         return f"http://127.0.0.1:{port}/v1"
-                    self.stop(keep_log=True)
         except TimeoutError:
-            raise self._not_ready(f"was not ready within {self._timeout:.0f} s (startup_timeout_seconds)") from None
-        finally:
-            if self._child is not None and self._child.poll() is not None:
-                self.stop(keep_log=True)
-        raise self._not_ready("ended before it was ready")
+            raise await self._not_ready(f"was not ready within {self._timeout:g} s (startup_timeout_seconds)") from None
+        raise await self._not_ready("ended before it was ready")
 
     def _spawn(self, port: int) -> None:
-        self._drop_log()
+        self.stop()
         handle, name = tempfile.mkstemp(prefix="llama-server-", suffix=".log")
         self._log_path = Path(name)
         words = ["/bin/sh", "-c", _TIED, "llama-server", *self._command.words(port)]
@@ -168,26 +165,22 @@ class LlamaProcess:
                 await asyncio.sleep(_POLL_SECONDS)
         return False
 
-    def _not_ready(self, what: str) -> EndpointNotReadyError:
-        error = EndpointNotReadyError(f"{self._command.binary} {what}; its last words:\n{self._tail()}")
-        self.stop()
-        return error
+    async def _not_ready(self, what: str) -> EndpointNotReadyError:
+        words = self._tail()
+        await asyncio.to_thread(self.stop)
+        return EndpointNotReadyError(f"{self._command.binary} {what}; its last words:\n{words}")
 
     def _tail(self) -> str:
         if self._log_path is None or not self._log_path.exists():
             return "(none)"
         return self._log_path.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").strip() or "(none)"
 
-    def stop(self, *, keep_log: bool = False) -> None:
+    def stop(self) -> None:
         """Stop the server, if it runs, and wait until it is gone. Blocks for a few seconds at most."""
         child, self._child, self._base_url = self._child, None, None
         if child is not None:
             atexit.unregister(self.stop)
             _end(child)
-        if not keep_log:
-            self._drop_log()
-
-    def _drop_log(self) -> None:
         if self._log_path is not None:
             self._log_path.unlink(missing_ok=True)
             self._log_path = None
