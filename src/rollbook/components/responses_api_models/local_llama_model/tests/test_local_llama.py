@@ -51,15 +51,21 @@ def build(tmp_path, program):
     return built
 
 
+def lives(pid):
+    """Whether the process runs; one that ended and was not waited for does not."""
+    try:
+        os.kill(pid, 0)
+        stat = Path(f"/proc/{pid}/stat")
+        return not stat.parent.parent.joinpath("self").exists() or stat.read_text().rpartition(") ")[2][0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
 def is_gone(pid):
     """Wait for the process to end, and say whether it did."""
     checked = threading.Event()
     for _ in range(GONE_WITHIN_SECONDS * 50):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        if Path(f"/proc/{pid}/stat").exists() and Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] == "Z":
+        if not lives(pid):
             return True
         checked.wait(0.02)
     return False
@@ -112,8 +118,8 @@ async def test_an_interrupted_start_leaves_nothing_behind_once_the_next_one_is_u
     with pytest.raises(asyncio.CancelledError):
         await starting
     first = pid_in(tmp_path)
+    model.process._timeout = 1.0
     with pytest.raises(EndpointNotReadyError):
-        model.process._timeout = 1.0
         await model.process.base_url()
     assert is_gone(first)
     assert is_gone(pid_in(tmp_path))
