@@ -11,9 +11,27 @@ from typing import Final
 __version__: Final = "0.1.0"
 
 _PUBLIC: Final = {
-    "rollbook.errors": "ConfigError InputError JudgeError MissingPackageError RollbookError ServingError",
+    "rollbook.api.rollout_collection": "RolloutCollectionHelper",
+    "rollbook.config.collection": (
+        "BaseNeMoGymCLIConfig E2ERolloutCollectionConfig RolloutAggregationConfig RolloutCollectionConfig "
+        "SharedRolloutCollectionConfig"
+    ),
+    "rollbook.config.datasets": "BenchmarkDatasetConfig DatasetConfig",
+    "rollbook.config.parser": (
+        "GlobalConfigDictParser GlobalConfigDictParserConfig get_first_server_config_dict "
+        "get_global_config_dict set_global_config_dict"
+    ),
+    "rollbook.config.roots": "CACHE_DIR PARENT_DIR RESULTS_DIR ROOT_DIR WORKING_DIR",
+    "rollbook.config.types": (
+        "AgentServerRef BaseRunServerConfig BaseRunServerInstanceConfig BaseServerConfig Domain "
+        "EnvironmentServerRef ModelServerRef ResourcesServerRef"
+    ),
+    "rollbook.errors": (
+        "ConfigError EndpointNotReadyError InputError JudgeError MissingPackageError RollbookError ServingError"
+    ),
     "rollbook.inputs.prompts": "PromptConfig apply_prompt_to_row fill_prompt load_prompt_config",
     "rollbook.inputs.skills": "SkillsRef load_skills stage_skills",
+    "rollbook.plan.materialize": "materialize_task",
     "rollbook.records.codec": (
         "is_non_superseding_rollout_row is_omitted_rollout_row is_unstarted_rollout_row omitted_rollout_record"
     ),
@@ -28,6 +46,22 @@ _PUBLIC: Final = {
         "NG_FAILURE_CLASS_KEY NG_FAILURE_JUDGE_ERROR_KEY NG_FAILURE_MESSAGE_KEY "
         "NG_FAILURE_PARTIAL_RESPONSE_KEY NG_FAILURE_STAGE_KEY NG_NO_PERSIST_KEY NG_TERMINAL_KEY"
     ),
+    "rollbook.servers.base": "BaseServer SimpleServer",
+    "rollbook.servers.client": "ServerClient ServerStatus get_server_url resolve_model_base_url setup_server_client",
+    "rollbook.servers.client_pool": (
+        "get_global_aiohttp_client global_aiohttp_client_exit is_global_aiohttp_client_request_debug_enabled "
+        "set_global_aiohttp_client"
+    ),
+    "rollbook.servers.correlation": (
+        "RolloutContextMiddleware apply_rollout_prefix current_rollout_id rollout_context rollout_id_from_run "
+        "rollout_path_prefix"
+    ),
+    "rollbook.servers.embedded": "EmbeddedDeployment",
+    "rollbook.servers.http_client": "MAX_NUM_TRIES get_response_json request",
+    "rollbook.servers.inner_error": "raise_for_status",
+    "rollbook.servers.judge": "call_judge judge_failsafe reraise_judge_errors",
+    "rollbook.servers.model_server": "BaseResponsesAPIModelConfig SimpleResponsesAPIModel",
+    "rollbook.servers.observations": "AgentObservation AgentObservationBundle ObservationGap",
     "rollbook.servers.openai_chat": (
         "NeMoGymChatCompletion NeMoGymChatCompletionCreateParamsNonStreaming NeMoGymChatCompletionMessage "
         "NeMoGymChatCompletionMessageCustomToolCall NeMoGymChatCompletionMessageForTraining "
@@ -35,6 +69,7 @@ _PUBLIC: Final = {
         "NeMoGymChatCompletionToolParam NeMoGymChoice NeMoGymChoiceLogprobs NeMoGymCompletionUsage "
         "NeMoGymFunction NeMoGymTokenLogprob"
     ),
+    "rollbook.servers.openai_client": "NeMoGymAsyncOpenAI PermanentEndpointError",
     "rollbook.servers.openai_items": (
         "NeMoGymEasyInputMessage NeMoGymFunctionCallOutput NeMoGymHostedItem NeMoGymItemReference "
         "NeMoGymMessage NeMoGymResponseFunctionCallOutput NeMoGymResponseFunctionToolCall "
@@ -50,6 +85,7 @@ _PUBLIC: Final = {
         "NeMoGymIncompleteDetails NeMoGymReasoning NeMoGymResponse NeMoGymResponseCreateParamsNonStreaming "
         "NeMoGymResponseError"
     ),
+    "rollbook.servers.openai_retry": "RATE_LIMIT_ERROR_CODES RETRY_ERROR_CODES",
     "rollbook.servers.openai_tools": (
         "NeMoGymFunctionToolParam NeMoGymHostedToolParam NeMoGymToolChoice NeMoGymToolParam"
     ),
@@ -63,6 +99,24 @@ _PUBLIC: Final = {
         "NeMoGymResponseInputTokensDetails NeMoGymResponseOutputTokensDetails NeMoGymResponseUsage "
         "accumulate_response_usage"
     ),
+    "rollbook.servers.processes": "ProcessDeployment",
+    "rollbook.servers.remote": "RemoteDeployment",
+    "rollbook.servers.resources_server": "BaseResourcesServerConfig ReverifyMode SimpleResourcesServer overridable",
+    "rollbook.servers.resources_sessions": (
+        "BaseMultiRewardVerifyResponse BaseRunRequest BaseSeedSessionRequest BaseSeedSessionResponse "
+        "BaseVerifyRequest BaseVerifyResponse MCPServerMetadata ResourcesCloseSessionRequest "
+        "ResourcesCloseSessionResponse ResourcesSeedSessionRequest ResourcesSeedSessionResponse "
+        "ResourcesSessions ResourcesVerifyRequest"
+    ),
+    "rollbook.servers.responses_converter": (
+        "ResponsesConverter chat_completion_to_responses_create_params "
+        "chat_completions_messages_to_responses_items split_responses_input_output_items"
+    ),
+    "rollbook.servers.sessions": "SESSION_ID_KEY",
+    "rollbook.servers.tool_access": (
+        "DirectHTTPToolAccess MCPConnection MCPToolAccess SandboxAccess SandboxConnection ToolAccess"
+    ),
+    "rollbook.servers.webserver": "is_nemo_gym_fastapi_entrypoint",
 }
 _HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 

@@ -1,7 +1,44 @@
-from typing import Final
-
+from rollbook.api.rollout_collection import (
+    RolloutCollectionHelper,
+)
+from rollbook.config.collection import (
+    BaseNeMoGymCLIConfig,
+    E2ERolloutCollectionConfig,
+    RolloutAggregationConfig,
+    RolloutCollectionConfig,
+    SharedRolloutCollectionConfig,
+)
+from rollbook.config.datasets import (
+    BenchmarkDatasetConfig,
+    DatasetConfig,
+)
+from rollbook.config.parser import (
+    GlobalConfigDictParser,
+    GlobalConfigDictParserConfig,
+    get_first_server_config_dict,
+    get_global_config_dict,
+    set_global_config_dict,
+)
+from rollbook.config.roots import (
+    CACHE_DIR,
+    PARENT_DIR,
+    RESULTS_DIR,
+    ROOT_DIR,
+    WORKING_DIR,
+)
+from rollbook.config.types import (
+    AgentServerRef,
+    BaseRunServerConfig,
+    BaseRunServerInstanceConfig,
+    BaseServerConfig,
+    Domain,
+    EnvironmentServerRef,
+    ModelServerRef,
+    ResourcesServerRef,
+)
 from rollbook.errors import (
     ConfigError,
+    EndpointNotReadyError,
     InputError,
     JudgeError,
     MissingPackageError,
@@ -18,6 +55,9 @@ from rollbook.inputs.skills import (
     SkillsRef,
     load_skills,
     stage_skills,
+)
+from rollbook.plan.materialize import (
+    materialize_task,
 )
 from rollbook.records.codec import (
     is_non_superseding_rollout_row,
@@ -53,6 +93,56 @@ from rollbook.records.keys import (
     NG_NO_PERSIST_KEY,
     NG_TERMINAL_KEY,
 )
+from rollbook.servers.base import (
+    BaseServer,
+    SimpleServer,
+)
+from rollbook.servers.client import (
+    ServerClient,
+    ServerStatus,
+    get_server_url,
+    resolve_model_base_url,
+    setup_server_client,
+)
+from rollbook.servers.client_pool import (
+    get_global_aiohttp_client,
+    global_aiohttp_client_exit,
+    is_global_aiohttp_client_request_debug_enabled,
+    set_global_aiohttp_client,
+)
+from rollbook.servers.correlation import (
+    RolloutContextMiddleware,
+    apply_rollout_prefix,
+    current_rollout_id,
+    rollout_context,
+    rollout_id_from_run,
+    rollout_path_prefix,
+)
+from rollbook.servers.embedded import (
+    EmbeddedDeployment,
+)
+from rollbook.servers.http_client import (
+    MAX_NUM_TRIES,
+    get_response_json,
+    request,
+)
+from rollbook.servers.inner_error import (
+    raise_for_status,
+)
+from rollbook.servers.judge import (
+    call_judge,
+    judge_failsafe,
+    reraise_judge_errors,
+)
+from rollbook.servers.model_server import (
+    BaseResponsesAPIModelConfig,
+    SimpleResponsesAPIModel,
+)
+from rollbook.servers.observations import (
+    AgentObservation,
+    AgentObservationBundle,
+    ObservationGap,
+)
 from rollbook.servers.openai_chat import (
     NeMoGymChatCompletion,
     NeMoGymChatCompletionCreateParamsNonStreaming,
@@ -68,6 +158,10 @@ from rollbook.servers.openai_chat import (
     NeMoGymCompletionUsage,
     NeMoGymFunction,
     NeMoGymTokenLogprob,
+)
+from rollbook.servers.openai_client import (
+    NeMoGymAsyncOpenAI,
+    PermanentEndpointError,
 )
 from rollbook.servers.openai_items import (
     NeMoGymEasyInputMessage,
@@ -101,6 +195,10 @@ from rollbook.servers.openai_response import (
     NeMoGymResponseCreateParamsNonStreaming,
     NeMoGymResponseError,
 )
+from rollbook.servers.openai_retry import (
+    RATE_LIMIT_ERROR_CODES,
+    RETRY_ERROR_CODES,
+)
 from rollbook.servers.openai_tools import (
     NeMoGymFunctionToolParam,
     NeMoGymHostedToolParam,
@@ -128,11 +226,60 @@ from rollbook.servers.openai_usage import (
     NeMoGymResponseUsage,
     accumulate_response_usage,
 )
+from rollbook.servers.processes import (
+    ProcessDeployment,
+)
+from rollbook.servers.remote import (
+    RemoteDeployment,
+)
+from rollbook.servers.resources_server import (
+    BaseResourcesServerConfig,
+    ReverifyMode,
+    SimpleResourcesServer,
+    overridable,
+)
+from rollbook.servers.resources_sessions import (
+    BaseMultiRewardVerifyResponse,
+    BaseRunRequest,
+    BaseSeedSessionRequest,
+    BaseSeedSessionResponse,
+    BaseVerifyRequest,
+    BaseVerifyResponse,
+    MCPServerMetadata,
+    ResourcesCloseSessionRequest,
+    ResourcesCloseSessionResponse,
+    ResourcesSeedSessionRequest,
+    ResourcesSeedSessionResponse,
+    ResourcesSessions,
+    ResourcesVerifyRequest,
+)
+from rollbook.servers.responses_converter import (
+    ResponsesConverter,
+    chat_completion_to_responses_create_params,
+    chat_completions_messages_to_responses_items,
+    split_responses_input_output_items,
+)
+from rollbook.servers.sessions import (
+    SESSION_ID_KEY,
+)
+from rollbook.servers.tool_access import (
+    DirectHTTPToolAccess,
+    MCPConnection,
+    MCPToolAccess,
+    SandboxAccess,
+    SandboxConnection,
+    ToolAccess,
+)
+from rollbook.servers.webserver import (
+    is_nemo_gym_fastapi_entrypoint,
+)
 
 __all__ = [
     "ATTEMPT_INDEX_KEY_NAME",
+    "CACHE_DIR",
     "JUDGE_FAILED",
     "JUDGE_UNPARSEABLE",
+    "MAX_NUM_TRIES",
     "NG_FAILURE_CLASS_KEY",
     "NG_FAILURE_JUDGE_ERROR_KEY",
     "NG_FAILURE_MESSAGE_KEY",
@@ -140,19 +287,57 @@ __all__ = [
     "NG_FAILURE_STAGE_KEY",
     "NG_NO_PERSIST_KEY",
     "NG_TERMINAL_KEY",
+    "PARENT_DIR",
+    "RATE_LIMIT_ERROR_CODES",
     "RESPONSES_TO_TRAIN",
+    "RESULTS_DIR",
+    "RETRY_ERROR_CODES",
     "ROLLOUT_INDEX_KEY_NAME",
+    "ROOT_DIR",
     "RUN_ID_KEY",
+    "SESSION_ID_KEY",
     "TASK_INDEX_KEY_NAME",
     "VERIFIER_ERROR",
+    "WORKING_DIR",
+    "AgentObservation",
+    "AgentObservationBundle",
+    "AgentServerRef",
+    "BaseMultiRewardVerifyResponse",
+    "BaseNeMoGymCLIConfig",
+    "BaseResourcesServerConfig",
+    "BaseResponsesAPIModelConfig",
+    "BaseRunRequest",
+    "BaseRunServerConfig",
+    "BaseRunServerInstanceConfig",
+    "BaseSeedSessionRequest",
+    "BaseSeedSessionResponse",
+    "BaseServer",
+    "BaseServerConfig",
+    "BaseVerifyRequest",
+    "BaseVerifyResponse",
+    "BenchmarkDatasetConfig",
     "ConfigError",
+    "DatasetConfig",
     "Delivery",
+    "DirectHTTPToolAccess",
+    "Domain",
+    "E2ERolloutCollectionConfig",
+    "EmbeddedDeployment",
+    "EndpointNotReadyError",
+    "EnvironmentServerRef",
     "EpisodeFailure",
     "EpisodeId",
     "FailureStage",
+    "GlobalConfigDictParser",
+    "GlobalConfigDictParserConfig",
     "InputError",
     "JudgeError",
+    "MCPConnection",
+    "MCPServerMetadata",
+    "MCPToolAccess",
     "MissingPackageError",
+    "ModelServerRef",
+    "NeMoGymAsyncOpenAI",
     "NeMoGymChatCompletion",
     "NeMoGymChatCompletionCreateParamsNonStreaming",
     "NeMoGymChatCompletionMessage",
@@ -208,27 +393,80 @@ __all__ = [
     "NeMoGymTokenLogprob",
     "NeMoGymToolChoice",
     "NeMoGymToolParam",
+    "ObservationGap",
+    "PermanentEndpointError",
+    "ProcessDeployment",
     "PromptConfig",
+    "RemoteDeployment",
+    "ResourcesCloseSessionRequest",
+    "ResourcesCloseSessionResponse",
+    "ResourcesSeedSessionRequest",
+    "ResourcesSeedSessionResponse",
+    "ResourcesServerRef",
+    "ResourcesSessions",
+    "ResourcesVerifyRequest",
+    "ResponsesConverter",
+    "ReverifyMode",
     "RollbookError",
+    "RolloutAggregationConfig",
+    "RolloutCollectionConfig",
+    "RolloutCollectionHelper",
+    "RolloutContextMiddleware",
+    "SandboxAccess",
+    "SandboxConnection",
+    "ServerClient",
+    "ServerStatus",
     "ServingError",
+    "SharedRolloutCollectionConfig",
+    "SimpleResourcesServer",
+    "SimpleResponsesAPIModel",
+    "SimpleServer",
     "SkillsRef",
     "TaskId",
     "TokenIDLogProbMixin",
+    "ToolAccess",
     "__version__",
     "accumulate_response_usage",
     "apply_prompt_to_row",
+    "apply_rollout_prefix",
+    "call_judge",
     "capture_key",
+    "chat_completion_to_responses_create_params",
+    "chat_completions_messages_to_responses_items",
+    "current_rollout_id",
     "fill_prompt",
+    "get_first_server_config_dict",
+    "get_global_aiohttp_client",
+    "get_global_config_dict",
+    "get_response_json",
+    "get_server_url",
+    "global_aiohttp_client_exit",
+    "is_global_aiohttp_client_request_debug_enabled",
+    "is_nemo_gym_fastapi_entrypoint",
     "is_non_superseding_rollout_row",
     "is_omitted_rollout_row",
     "is_unstarted_rollout_row",
+    "judge_failsafe",
     "load_prompt_config",
     "load_skills",
     "logical_rollout_id",
+    "materialize_task",
     "maybe_rollout_id",
     "omitted_rollout_record",
+    "overridable",
+    "raise_for_status",
+    "request",
+    "reraise_judge_errors",
+    "resolve_model_base_url",
+    "rollout_context",
+    "rollout_id_from_run",
+    "rollout_path_prefix",
+    "set_global_aiohttp_client",
+    "set_global_config_dict",
+    "setup_server_client",
+    "split_responses_input_output_items",
     "stage_skills",
     "training_variant_of",
 ]
 
-__version__: Final = "0.1.0"
+__version__: str

@@ -1,5 +1,8 @@
 """The names of a run's files, all derived from its output path.
 
+Rules:
+* A name is made here and nowhere else; nothing is read or created.
+
 Source: collection.md §1.2.
 """
 

@@ -1,5 +1,8 @@
 """A flat row → the episode task that it stands for.
 
+Rules:
+* Routing and identity of this run stay out of the task.
+
 Source: collection.md §2.11; servers.md §8.2.
 """
 

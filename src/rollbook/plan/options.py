@@ -1,5 +1,8 @@
 """What a plan is asked for, as one frozen value.
 
+Rules:
+* Settings are checked before they arrive here; a plan trusts them.
+
 Source: collection.md §2, §10.3.
 """
 

@@ -1,6 +1,7 @@
 """Collection, the whole engine on one page: what is owed goes out, what comes back is written, what stands is counted.
 
-A fresh run and a continued one are the same call.
+Rules:
+* A fresh run and a continued one are the same call.
 """
 
 from collections.abc import Iterable
