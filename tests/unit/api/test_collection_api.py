@@ -1,0 +1,123 @@
+import json
+
+import pytest
+from aiohttp import web
+from omegaconf import OmegaConf
+
+from rollbook.api.rollout_collection import RolloutCollectionHelper
+from rollbook.api.unsupported import refuse_unsupported
+from rollbook.config import parser
+from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.errors import ConfigError, IncompleteEvaluationError, NothingProducedError, UnroutedRunError
+from stub import AGENT, adding, lines, serving
+
+
+@pytest.fixture
+def collect(tmp_path):
+    async def collect(stub, count=3, **settings):
+        (tmp_path / "in.jsonl").write_bytes(lines(adding(count)))
+        config = RolloutCollectionConfig(
+            input_jsonl_fpath=str(tmp_path / "in.jsonl"),
+            output_jsonl_fpath=str(tmp_path / "out" / "r.jsonl"),
+            **settings,
+        )
+        parser.set_global_config_dict(OmegaConf.create(stub.config()))
+        try:
+            return await RolloutCollectionHelper().run_from_config(config)
+        finally:
+            parser.forget_global_config_dict()
+
+    return collect
+
+
+def failing(status):
+
+    return lambda row: web.Response(status=status) if "add 1 " in row["responses_create_params"]["input"] else None
+
+
+def rows_in(path):
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+async def test_results_come_back_in_task_order_with_their_stamps(collect, tmp_path):
+    with serving() as stub:
+        results = await collect(stub, num_repeats=2)
+    assert [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in results] == [
+        (task, repeat) for task in range(3) for repeat in range(2)
+    ]
+    assert {row["_ng_environment_server"] for row in results} == {f"{AGENT}_environment_server"}
+    assert {row["_ng_result_type"] for row in results} == {"legacy_agent"}
+    metrics = json.loads((tmp_path / "out" / "r_aggregate_metrics.json").read_text())
+    assert metrics[0]["agent_ref"] == {"name": AGENT}
+    assert metrics[0]["key_metrics"] == {"mean/reward": 1.0}
+    assert len(rows_in(tmp_path / "out" / "r_materialized_inputs.jsonl")) == 6
+
+
+async def test_without_routing_a_failed_run_ends_the_collection_with_evidence_on_disk(collect, tmp_path):
+    with serving(failing(500)) as stub, pytest.raises(UnroutedRunError, match="500"):
+        await collect(stub, num_samples_in_parallel=1)
+    saved = rows_in(tmp_path / "out" / "r_failures.jsonl")
+    assert saved[-1]["_ng_unrouted_run_error"] is True
+
+
+async def test_with_routing_a_failed_run_is_a_row_and_the_rest_is_scored(collect, tmp_path):
+    with serving(failing(503)) as stub:
+        results = await collect(stub, route_failures_to_sidecar=True)
+    assert [row["_ng_task_index"] for row in results] == [0, 2]
+    (failed,) = rows_in(tmp_path / "out" / "r_failures.jsonl")
+    assert (failed["_ng_failure_class"], failed["_ng_failure_http_status"]) == ("agent_request_failed", 503)
+    assert "reward" not in failed
+
+
+async def test_a_resumed_run_sends_only_what_has_no_result(collect):
+    with serving(failing(500)) as stub:
+        await collect(stub, route_failures_to_sidecar=True)
+        stub.script, before = (lambda _row: None), len(stub.requests)
+        results = await collect(stub, resume_from_cache=True)
+        again = stub.requests[before:]
+    assert [row["_ng_task_index"] for row in again] == [1]
+    assert again[0]["_ng_attempt_index"] == 1
+    assert [row["_ng_task_index"] for row in results] == [0, 1, 2]
+
+
+async def test_a_strict_run_that_is_not_complete_publishes_no_metrics(collect, tmp_path):
+    with serving(failing(500)) as stub, pytest.raises(IncompleteEvaluationError, match="2/3"):
+        await collect(stub, route_failures_to_sidecar=True, require_complete=True)
+    assert not (tmp_path / "out" / "r_aggregate_metrics.json").exists()
+
+
+async def test_a_run_without_any_result_says_why(collect):
+    said = r"None of the 3 .*agent_run_error.*r_failures\.jsonl"
+    with serving(lambda _row: web.Response(status=500)) as stub, pytest.raises(NothingProducedError, match=said):
+        await collect(stub, route_failures_to_sidecar=True)
+
+
+async def test_results_can_stay_on_disk_alone(collect, tmp_path):
+    with serving() as stub:
+        assert await collect(stub, retain_results_in_memory=False) == []
+    assert len(rows_in(tmp_path / "out" / "r.jsonl")) == 3
+
+
+async def test_an_overwritten_run_keeps_the_old_one_until_the_new_plan_stands(collect, tmp_path):
+    with serving() as stub:
+        await collect(stub)
+        old = (tmp_path / "out" / "r.jsonl").read_bytes()
+        with pytest.raises(ConfigError, match="`nobody` is not in the configuration"):
+            await collect(stub, overwrite=True, agent_name="nobody")
+        assert (tmp_path / "out" / "r.jsonl").read_bytes() == old
+        await collect(stub, count=2, overwrite=True)
+    assert len(rows_in(tmp_path / "out" / "r.jsonl")) == 2
+
+
+def test_preprocessing_neither_mutates_rows_nor_needs_a_deployment():
+    examples = adding(2)
+    rows = RolloutCollectionHelper().preprocess_examples(examples, num_repeats=2, num_repeats_add_seed=True)
+    assert [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in rows] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert examples == adding(2)
+
+
+@pytest.mark.parametrize("option", [{"dispatch_longest_first": True}, {"count_missing_rollouts_as_zero": True}])
+def test_an_option_that_would_be_ignored_is_refused_by_name(option):
+    settings = RolloutCollectionConfig(input_jsonl_fpath="i", output_jsonl_fpath="o", **option)
+    with pytest.raises(ConfigError, match=next(iter(option))):
+        refuse_unsupported(settings)
