@@ -10,6 +10,7 @@ Source: servers.md §2.3.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,14 +20,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from rollbook.config.names import NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME, NEMO_GYM_CONFIG_PATH_ENV_VAR_NAME
+from rollbook.config.names import (
+    NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME,
+    NEMO_GYM_CONFIG_PATH_ENV_VAR_NAME,
+    SERVER_TYPES,
+)
 from rollbook.config.roots import search_roots
 from rollbook.config.types import ServerInstanceConfig
 from rollbook.errors import ServerDiedError, ServingError
+from rollbook.servers.requirements import missing_package
 from rollbook.servers.webserver import LAUNCHER_PIPE_ENV_VAR_NAME
 
 _TAIL_BYTES: Final = 4096
 _TAIL_LINES: Final = 20
+_NO_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named '(?P<name>[^'.]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +114,17 @@ class ServerProcess:
             ) from error
         return cls(instance, process, log_file, time.time())
 
-    def death(self, when: str) -> ServerDiedError:
-        """Return the error for a server that ended on its own; `when` says in which situation."""
+    def death(self, when: str) -> ServingError:
+        """Return the error for a server that ended on its own; `when` says in which situation.
+
+        It is a `MissingPackageError` when the server ended because a package is not installed.
+        """
         code = self.exit_code
         how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
         tail = log_tail(self.log_file)
+        package = _NO_MODULE.search(tail)
+        if package is not None and package["name"] not in SERVER_TYPES:
+            return missing_package(package["name"], self.instance.dir_path)
         return ServerDiedError(f"server {self.name!r} ended {when} with {how}; the end of {self.log_file}:\n{tail}")
 
     def signal_group(self, number: signal.Signals) -> None:

@@ -242,7 +242,7 @@ def parsed_head_reply(url: str, body: bytes) -> DictConfig:
     except ValueError as error:
         raise head_unreachable(url, "what answers is no head server") from error
     config = OmegaConf.create(text) if isinstance(text, str) else None
-    if not isinstance(config, DictConfig):
+    if not isinstance(config, DictConfig) or not any(server_type_of(config, str(key)) for key in config):
         raise head_unreachable(url, "what answers is no head server")
     return config
 

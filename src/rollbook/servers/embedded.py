@@ -13,20 +13,22 @@ from types import TracebackType
 from typing import Final, Self
 
 import anyio.to_thread
+from fastapi import FastAPI
 from omegaconf import DictConfig
 
 from rollbook.config.instances import require_server_instances
 from rollbook.config.parser import set_global_config_dict
 from rollbook.config.types import ServerInstanceConfig
-from rollbook.errors import ConfigError, RollbookError, ServingError
+from rollbook.errors import ConfigError, ServingError
 from rollbook.records.exchange import Reply
 from rollbook.servers.addresses import AddressBook, port_key_of, top_level
+from rollbook.servers.base import SimpleServer
 from rollbook.servers.client import ServerClient
 from rollbook.servers.client_pool import global_aiohttp_client_exit, set_global_aiohttp_client
 from rollbook.servers.deployment import CONNECT_GRACE_SECONDS, post_once
 from rollbook.servers.embedded_registry import EmbeddedServer, register_embedded, unregister_embedded
 from rollbook.servers.lifespan import Lifespan
-from rollbook.servers.loading import load_server_class
+from rollbook.servers.loading import build_component
 from rollbook.servers.readiness import wait_for_model_endpoints
 from rollbook.servers.webserver import head_server_config, instance_config, raise_open_file_limit
 
@@ -74,18 +76,7 @@ class EmbeddedDeployment:
                 f"server {instance.name!r} has no address; give it one: "
                 f"++{port_key_of(self.global_config_dict, instance.name)}=<port>"
             )
-        try:
-            server_class = load_server_class(instance)
-            app = server_class(
-                config=instance_config(server_class, self.global_config_dict, instance.name), server_client=client
-            ).build_app()
-        except RollbookError:
-            raise
-        except Exception as error:
-            raise ServingError(
-                f"server {instance.name!r} ({instance.server_type}/{instance.implementation}) cannot be built: "
-                f"{type(error).__name__}: {error}"
-            ) from error
+        app = build_component(instance, lambda served: self._application(served, instance.name, client))
         lifespan = Lifespan(app, instance.name)
         state = await lifespan.startup()
         try:
@@ -102,6 +93,10 @@ class EmbeddedDeployment:
             raise
         self._running.append((server, lifespan))
         _LOG.debug("%s is served at %s in this process", instance.name, server.base_url)
+
+    def _application(self, server_class: type[SimpleServer], name: str, client: ServerClient) -> FastAPI:
+        config = instance_config(server_class, self.global_config_dict, name)
+        return server_class(config=config, server_client=client).build_app()
 
     async def close(self) -> None:
         """Stop every server, last one first; running handlers get half a second."""

@@ -4,6 +4,7 @@ Rules:
 * An `app.py` is loaded by its path, under the module name `<type>.<implementation>.<stem>`; once per path.
 * Modules that lie beside it are its own: another component may have modules of the same name.
 * The class is the one whose `run_webserver()` the file calls when it is run; the text is read, nothing is guessed.
+* Whatever a component raises while it is loaded or built becomes one error that names instance, file and line.
 * A package that is not installed is named together with the line that installs it; nothing is installed.
 
 Source: servers.md §1.1, §2.3, §2.4.
@@ -12,29 +13,31 @@ Source: servers.md §1.1, §2.3, §2.4.
 import ast
 import importlib.util
 import inspect
-import shlex
 import sys
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, TypeVar
 
 from rollbook.config.names import SERVER_TYPES
 from rollbook.config.roots import put_roots_on_import_path
 from rollbook.config.types import ServerInstanceConfig
-from rollbook.errors import MissingPackageError, RollbookError, ServingError
+from rollbook.errors import RollbookError, ServingError
 from rollbook.servers.base import SimpleServer
+from rollbook.servers.requirements import missing_package
 
+Built = TypeVar("Built")
 _loaded: Final[dict[Path, ModuleType]] = {}
 
 
-def load_server_class(instance: ServerInstanceConfig) -> type[SimpleServer]:
-    """Return the class that the instance's entry point serves.
+def build_component(instance: ServerInstanceConfig, make: Callable[[type[SimpleServer]], Built]) -> Built:
+    """Return what `make` makes of the class that the instance's entry point serves.
 
     Raises:
         MissingPackageError: the component imports a package that is not installed; names the `pip install` line.
-        ServingError: the entry point is missing, cannot be imported, or serves no class.
+        ServingError: the entry point is missing, serves no class, or raises; names instance, file and line.
 
     """
     path = instance.dir_path / instance.entrypoint
@@ -43,17 +46,19 @@ def load_server_class(instance: ServerInstanceConfig) -> type[SimpleServer]:
             f"server {instance.name!r} has no entry point {instance.server_type}/{instance.implementation}/"
             f"{instance.entrypoint} under any search root; check the name, or add its root with --search-dir"
         )
-    module = load_module(path.resolve(), f"{instance.server_type}.{instance.implementation}.{path.stem}")
-    return served_class(module, path)
+    name = f"{instance.server_type}.{instance.implementation}.{path.stem}"
+    try:
+        return make(served_class(load_module(path.resolve(), name), path))
+    except RollbookError:
+        raise
+    except Exception as error:
+        raise component_failure(error, instance.name, path) from error
 
 
 def load_module(path: Path, name: str) -> ModuleType:
     """Return the module in `path`, loading it the first time it is asked for.
 
-    Raises:
-        MissingPackageError: it imports a package that is not installed.
-        ServingError: it raises while it is imported.
-
+    Raises whatever the module raises while it is imported.
     """
     known = _loaded.get(path) or sys.modules.get(name)
     if known is not None and known.__file__ is not None and Path(known.__file__).resolve() == path:
@@ -68,23 +73,27 @@ def load_module(path: Path, name: str) -> ModuleType:
     try:
         with own_neighbours(path.parent):
             spec.loader.exec_module(module)
-    except BaseException as error:
+    except BaseException:
         sys.modules.pop(name, None)
-        if isinstance(error, RollbookError) or not isinstance(error, Exception):
-            raise
-        raise import_failure(error, path) from error
+        raise
     _loaded[path] = module
     return module
 
 
-def import_failure(error: Exception, path: Path) -> ServingError:
-    """Return the error for an entry point whose import raised `error`."""
+def component_failure(error: Exception, instance: str, path: Path) -> ServingError:
+    """Return the error for a component whose entry point is `path` and which raised `error`."""
     name = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
     if name.partition(".")[0] in SERVER_TYPES:
         return ServingError(f"{path} imports {name!r}, which no search root holds; add its root with --search-dir")
     if name:
         return missing_package(name.partition(".")[0], path.parent)
-    return ServingError(f"{path} cannot be imported: {type(error).__name__}: {error}")
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).resolve() == path.resolve()
+    ]
+    where = f"{path}:{lines[-1]}" if lines else str(path)
+    return ServingError(f"server {instance!r} cannot be built ({where}): {type(error).__name__}: {error}")
 
 
 @contextmanager
@@ -143,21 +152,3 @@ def class_run_as_script(source: str) -> str | None:
                 ):
                     return inner.func.value.id
     return None
-
-
-def missing_package(package: str, folder: Path) -> MissingPackageError:
-    """Return the error for a component in `folder` that imports `package`, which is not installed."""
-    component = f"{folder.parent.name}/{folder.name}"
-    lines = requirement_lines(folder / "requirements.txt")
-    install = " ".join(shlex.quote(line) for line in lines) or package
-    return MissingPackageError(
-        f"{component} needs the package {package!r}, which is not installed; run: pip install {install}"
-    )
-
-
-def requirement_lines(path: Path) -> tuple[str, ...]:
-    """Return the packages that a requirements file names; options and comments are left out."""
-    if not path.is_file():
-        return ()
-    lines = (line.partition(" #")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return tuple(line for line in lines if line and not line.startswith(("#", "-")))

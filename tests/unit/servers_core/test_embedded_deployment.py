@@ -125,7 +125,7 @@ async def test_a_block_that_does_not_validate_names_instance_and_field(root):
 
 async def test_a_server_that_cannot_be_built_is_named(root):
     write_component(root, "clumsy", APP.replace("app = FastAPI()", "app = FastAPI() / 0"))
-    with pytest.raises(ServingError, match=r"'clumsy' \(resources_servers/clumsy\) cannot be built: TypeError"):
+    with pytest.raises(ServingError, match=r"'clumsy' cannot be built \(.*clumsy/app\.py:\d+\): TypeError"):
         await EmbeddedDeployment(configuration({"clumsy": {}})).start()
 
 

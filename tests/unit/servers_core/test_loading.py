@@ -5,7 +5,8 @@ import pytest
 
 from rollbook.config.instances import server_instances
 from rollbook.errors import MissingPackageError, ServingError
-from rollbook.servers.loading import class_run_as_script, load_server_class, requirement_lines
+from rollbook.servers.loading import build_component, class_run_as_script
+from rollbook.servers.requirements import requirement_lines
 from unit.servers_core.stand_ins import APP, configuration, write_component
 
 MAIN = "if __name__ == '__main__':"
@@ -14,7 +15,7 @@ MAIN = "if __name__ == '__main__':"
 def load(root, name, source=APP):
     write_component(root, name, source)
     (instance,) = server_instances(configuration({name: {}}))
-    return load_server_class(instance)
+    return build_component(instance, lambda served: served)
 
 
 @pytest.mark.parametrize(
@@ -102,14 +103,14 @@ def test_a_sibling_that_no_root_holds_is_no_missing_package(root):
 
 
 def test_a_file_that_raises_while_it_is_imported_is_named(root):
-    with pytest.raises(ServingError, match=r"broken/app\.py cannot be imported: ZeroDivisionError"):
-        load(root, "broken", "1 / 0\n")
+    with pytest.raises(ServingError, match=r"'broken' cannot be built \(.*broken/app\.py:2\): ZeroDivisionError"):
+        load(root, "broken", "\n1 / 0\n")
 
 
 def test_an_entry_point_that_no_root_holds_is_named(root):
     (instance,) = server_instances(configuration({"absent": {}}))
     with pytest.raises(ServingError, match=r"'absent' has no entry point .*/absent/app\.py.*--search-dir"):
-        load_server_class(instance)
+        build_component(instance, lambda served: served)
 
 
 def test_requirement_lines_leave_out_options_and_comments(tmp_path):

@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from rollbook.config.types import BaseServerConfig
-from rollbook.errors import PortTakenError, ServerDiedError, ServingError
+from rollbook.errors import MissingPackageError, PortTakenError, ServerDiedError, ServingError
 from rollbook.records.exchange import SendFailed
 from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.client import HeadServerUnreachableError, ServerClient, ServerStatus
@@ -98,6 +98,13 @@ async def test_a_server_that_dies_at_start_is_reported_with_its_exit_code_and_th
     assert deployment.processes == ()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", config.colours.resources_servers.colours.port), timeout=1)
+
+
+async def test_a_server_that_lacks_a_package_is_reported_with_the_line_that_installs_it(root, tmp_path):
+    folder = write_component(root, "needy_child", "import surely_missing.sub\n")
+    (folder / "requirements.txt").write_text("surely-missing>=2\n")
+    with pytest.raises(MissingPackageError, match=r"/needy_child needs .*pip install 'surely-missing>=2'"):
+        await ProcessDeployment(configuration({"needy_child": {}}), tmp_path).start()
 
 
 async def test_a_taken_port_is_known_before_anything_starts(root, tmp_path):
