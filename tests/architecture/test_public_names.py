@@ -26,13 +26,12 @@ HEAVY = (
 
 def _stub_names() -> list[str]:
     stub = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    homes = [node for node in imports if (node.module or "").startswith("rollbook")]
+    declared = [node.target for node in stub.body if isinstance(node, ast.AnnAssign)]
     return sorted(
-        [alias.asname or alias.name for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
-        + [
-            node.target.id
-            for node in stub.body
-            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-        ]
+        [alias.asname or alias.name for node in homes for alias in node.names]
+        + [target.id for target in declared if isinstance(target, ast.Name)]
     )
 
 

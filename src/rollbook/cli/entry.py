@@ -8,6 +8,7 @@ Source: servers.md §10.1.
 """
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,6 @@ from rollbook.cli.verb import Verb, VerbGroup
 from rollbook.errors import RollbookError
 
 _LOG = logging.getLogger(__name__)
-_USAGE: Final = 2
 _INTERRUPTED: Final = 130
 _FAILED: Final = 1
 
@@ -44,20 +44,43 @@ def exit_code_of(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; every error has been said when this returns."""
     try:
         answer = gym.main(args=arguments, prog_name=_program_name(), standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        note("Interrupted.")
-        return _INTERRUPTED
-    except RollbookError as error:
-        say_error(str(error))
-        return error.exit_code
+    except KeyboardInterrupt:
+        return _interrupted()
     except Exception as error:  # noqa: BLE001  the last boundary: docs/architecture.md
-        _LOG.debug("unexpected error", exc_info=True)
-        say_error(f"{type(error).__name__}: {error} (this is a defect of ours; -v logs where it happened)")
-        return _FAILED
+        return _said(error)
     return answer if isinstance(answer, int) else 0
+
+
+def _said(error: Exception) -> int:
+    """Say `error` and return the exit code that it stands for."""
+    match error:
+        case click.Abort():
+            return _interrupted()
+        case click.ClickException():
+            error.show()
+            return error.exit_code
+        case RollbookError():
+            say_error(str(error))
+            return error.exit_code
+        case BrokenPipeError():
+            return _reader_went_away()
+        case OSError():
+            say_error(str(error))
+        case _:
+            _LOG.debug("unexpected error", exc_info=error)
+            say_error(f"{type(error).__name__}: {error} (this is a defect of ours; -v logs where it happened)")
+    return _FAILED
+
+
+def _interrupted() -> int:
+    note("Interrupted.")
+    return _INTERRUPTED
+
+
+def _reader_went_away() -> int:
+    """Let the interpreter flush into nothing at exit; who closed the pipe has read enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _FAILED
 
 
 def _program_name() -> str:

@@ -11,13 +11,12 @@ Source: collection.md §10; servers.md §10.1.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-import click
 from omegaconf import DictConfig
 
 from rollbook.cli.configuration import given_values
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.instances import server_instances
-from rollbook.config.names import SERVER_TYPES
+from rollbook.config.settings import settings_from
 from rollbook.errors import ConfigError
 
 SETTING_KEYS: Final = (
@@ -40,7 +39,6 @@ SETTING_KEYS: Final = (
 )
 _SAMPLING_KEYS: Final = ("temperature", "top_p", "max_output_tokens")
 _DEFAULTS: Final[Mapping[str, object]] = {"num_samples_in_parallel": 64, "route_failures_to_sidecar": True}
-_REQUIRED: Final = {"input_jsonl_fpath": "--input", "output_jsonl_fpath": "--output"}
 
 
 def settings_given(given: Mapping[str, object]) -> dict[str, object]:
@@ -53,8 +51,7 @@ def collection_settings(cfg: DictConfig, *, serving: bool) -> tuple[RolloutColle
     """Return the validated settings of a collection, and notes on what was chosen for the caller.
 
     Raises:
-        ConfigError: a setting that does not validate, or rows that cannot be found.
-        click.UsageError: a required setting is missing.
+        ConfigError: a setting that is missing or does not validate, or rows that cannot be found.
 
     """
     merged = with_defaults(cfg)
@@ -64,8 +61,7 @@ def collection_settings(cfg: DictConfig, *, serving: bool) -> tuple[RolloutColle
     if merged.get("input_jsonl_fpath") is None and serving:
         merged["input_jsonl_fpath"], note = example_rows(cfg)
         notes = (note,)
-    _refuse_missing(merged)
-    return RolloutCollectionConfig.model_validate(merged), notes
+    return settings_from(RolloutCollectionConfig, merged), notes
 
 
 def with_defaults(cfg: DictConfig) -> DictConfig:
@@ -86,16 +82,6 @@ def _refuse_split(split: str) -> None:
     )
 
 
-def _refuse_missing(merged: DictConfig) -> None:
-    missing = [key for key in _REQUIRED if merged.get(key) is None]
-    if missing:
-        flags = ", ".join(_REQUIRED[key] for key in missing)
-        raise click.UsageError(
-            f"missing required configuration: {', '.join(missing)}. "
-            f"Provide each via its flag ({flags}) or as a +{missing[0]}=<value> override."
-        )
-
-
 def example_rows(cfg: DictConfig) -> tuple[str, str]:
     """Return the path of the only example dataset that the configuration declares, and a note that says so.
 
@@ -107,7 +93,7 @@ def example_rows(cfg: DictConfig) -> tuple[str, str]:
     if len(declared) == 1:
         (owner, path) = declared[0]
         return path, f"Input: {path}, the example rows of {owner}; name others with --input."
-    if not _declares_servers(cfg):
+    if not server_instances(cfg):
         raise ConfigError("nothing to run: name an environment (--environment, --resources-server or --config)")
     found = "; ".join(f"{path} ({owner})" for owner, path in declared)
     what = f"several example datasets are declared: {found}" if declared else "no example dataset is declared"
@@ -119,7 +105,3 @@ def _example_datasets(cfg: DictConfig) -> Iterator[tuple[str, str]]:
         for dataset in instance.datasets:
             if dataset.type == "example":
                 yield instance.name, str(dataset.jsonl_fpath)
-
-
-def _declares_servers(cfg: DictConfig) -> bool:
-    return any(instance.server_type in SERVER_TYPES for instance in server_instances(cfg))

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 import click
 
-from rollbook.cli.selectors import SELECTORS
-
 Declared = Callable[..., Any]
 _REPEATABLE: Final = frozenset({"benchmark", "environment", "resources_server"})
 
@@ -31,7 +29,7 @@ def flags(*options: Callable[[Declared], Declared]) -> Callable[[Declared], Decl
 
 def _selector(parameter: str, what: str) -> Callable[[Declared], Declared]:
     return click.option(
-        SELECTORS[parameter].flag,
+        f"--{parameter.replace('_', '-')}",
         parameter,
         metavar="NAME[/FLAVOR]",
         multiple=parameter in _REPEATABLE,

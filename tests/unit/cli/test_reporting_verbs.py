@@ -1,0 +1,72 @@
+"""`gym list …`, `gym env resolve` and `gym env status`: one JSON document, or text."""
+
+import json
+
+import pytest
+
+from rollbook.cli.entry import exit_code_of
+
+CONFIG = """
+policy_api_key: sk-secret
+limit: 3
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NEMO_GYM_EXTRA_ROOTS", "")
+    folder = tmp_path / "resources_servers" / "colours"
+    (folder / "configs").mkdir(parents=True)
+    (folder / "app.py").write_text("")
+    (folder / "configs" / "colours.yaml").write_text("")
+    (folder / "configs" / "strict.yaml").write_text("")
+    (folder / "README.md").write_text("# Colours\n\nNames a \x1b[31mcolour.\n")
+    return tmp_path
+
+
+def test_a_listing_is_one_json_list(here, capsys):
+    assert exit_code_of(["list", "resources-servers", "--json"]) == 0
+    entries = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}
+    assert entries["colours"]["variants"] == ["strict"]
+    assert entries["colours"]["path"] == str(here / "resources_servers" / "colours")
+
+
+def test_a_listing_cannot_drive_the_terminal(here, capsys):
+    exit_code_of(["list", "resources-servers"])
+    said = capsys.readouterr().out
+    assert "colours" in said
+    assert "\x1b" not in said
+
+
+def test_one_entry_is_shown_with_how_to_use_it(here, capsys):
+    exit_code_of(["list", "resources-servers", "colours"])
+    assert "gym eval run --resources-server colours" in capsys.readouterr().out
+
+
+def test_an_entry_that_is_not_there_is_answered_with_the_nearest(here, capsys):
+    assert exit_code_of(["list", "resources-servers", "colors"]) == 1
+    assert "Did you mean colours?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["environments", "benchmarks", "agents", "models"])
+def test_every_kind_can_be_listed(kind, here, capsys):
+    assert exit_code_of(["list", kind, "--json"]) == 0
+    assert isinstance(json.loads(capsys.readouterr().out), list)
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_a_resolved_configuration_is_shown_without_its_secrets(flags, here, capsys):
+    (here / "run.yaml").write_text(CONFIG)
+    assert exit_code_of(["env", "resolve", "--config", "run.yaml", "+limit=5", *flags]) == 0
+    said = capsys.readouterr().out
+    assert "sk-secret" not in said
+    assert "5" in said
+
+
+def test_no_deployment_is_said_in_words_and_as_an_empty_list(here, capsys, unused_tcp_port):
+    head = f"+head_server={{host: 127.0.0.1, port: {unused_tcp_port}}}"
+    assert exit_code_of(["env", "status", head]) == 0
+    assert capsys.readouterr().out.startswith("No Rollbook servers found running")
+    exit_code_of(["env", "status", head, "--json"])
+    assert json.loads(capsys.readouterr().out) == []
