@@ -7,6 +7,7 @@ Rules:
 Source: servers.md §1.5, Host/port.
 """
 
+import errno
 import random
 import socket
 from collections.abc import Callable
@@ -22,16 +23,18 @@ DEFAULT_HEAD_SERVER_PORT: Final = 11000
 DEFAULT_PORT_RANGE: Final = (10001, 20000)
 OFFLINE_PORT: Final = -1
 _TRIES: Final = 50
+_HIGHEST_PORT: Final = 65535
 
 
 def port_is_free(host: str, port: int) -> bool:
-    """Tell whether a server could listen on `host:port` now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+    """Tell whether a server could listen on `host:port`; on another machine's address it is taken to be free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
-        except OSError:
-            return False
+    except OSError as error:
+        return error.errno == errno.EADDRNOTAVAIL
     return True
 
 
@@ -55,11 +58,13 @@ def with_addresses(tree: Tree, view: Tree, ports: PortSource, *, offline: bool) 
 
     """
     host = _host(view)
-    head = mapping_at(tree, HEAD_SERVER_KEY) or {}
+    if not isinstance(view.get(HEAD_SERVER_KEY) or {}, dict):
+        raise ConfigError(f"`{HEAD_SERVER_KEY}` is no mapping; write {HEAD_SERVER_KEY}: {{host: <host>, port: <port>}}")
+    head = mapping_at(tree, HEAD_SERVER_KEY) or mapping_at(view, HEAD_SERVER_KEY) or {}
     given = {key: value for key, value in head.items() if value is not None}
     result: Tree = {**tree, HEAD_SERVER_KEY: {"host": host, "port": DEFAULT_HEAD_SERVER_PORT, **given}}
     taken = _given_ports({**view, HEAD_SERVER_KEY: result[HEAD_SERVER_KEY]})
-    taken.update(port for port in _list(view.get("disallowed_ports")) if isinstance(port, int))
+    taken.update(_disallowed(view))
     for server_type in SERVER_TYPES:
         for name, implementation, block in blocks(tree, server_type):
             shown = mapping_at(view, name, server_type, implementation) or block
@@ -92,8 +97,12 @@ def _given_ports(view: Tree) -> set[int]:
 
 
 def _free_port(view: Tree, host: str, ports: PortSource, taken: set[int]) -> int:
-    low = _int(view.get("port_range_low"), DEFAULT_PORT_RANGE[0])
-    high = _int(view.get("port_range_high"), DEFAULT_PORT_RANGE[1])
+    if "${" in host:
+        return OFFLINE_PORT
+    low, high = (
+        _port(view, "port_range_low", DEFAULT_PORT_RANGE[0]),
+        _port(view, "port_range_high", DEFAULT_PORT_RANGE[1]),
+    )
     if low > high:
         raise ConfigError(f"port_range_low={low} is above port_range_high={high}; swap them")
     for _ in range(_TRIES):
@@ -107,15 +116,31 @@ def _free_port(view: Tree, host: str, ports: PortSource, taken: set[int]) -> int
     )
 
 
-def _host(tree: Tree) -> str:
-    if tree.get("use_absolute_ip"):
-        return socket.gethostbyname(socket.gethostname())
-    return str(tree.get("default_host") or DEFAULT_HOST)
+def _host(view: Tree) -> str:
+    if not view.get("use_absolute_ip"):
+        return str(view.get("default_host") or DEFAULT_HOST)
+    name = socket.gethostname()
+    try:
+        return socket.gethostbyname(name)
+    except OSError:
+        raise ConfigError(
+            f"use_absolute_ip: this machine's own name {name} has no address; add ++default_host=<address> instead"
+        ) from None
 
 
-def _int(value: object, default: int) -> int:
-    return int(value) if isinstance(value, (int, str)) and str(value).isdigit() else default
+def _port(view: Tree, key: str, default: int) -> int:
+    value = view.get(key)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _HIGHEST_PORT:
+        raise ConfigError(f"`{key}` is no port; write ++{key}=<number from 1 to {_HIGHEST_PORT}>")
+    return value
 
 
-def _list(value: object) -> list[object]:
-    return list(value) if isinstance(value, list) else []
+def _disallowed(view: Tree) -> set[int]:
+    ports = view.get("disallowed_ports")
+    if ports is None:
+        return set()
+    if not isinstance(ports, list) or not all(isinstance(port, int) for port in ports):
+        raise ConfigError("`disallowed_ports` is no list of ports; write ++disallowed_ports=[8000,8001]")
+    return set(ports)

@@ -14,7 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Final
 
-from rollbook.config.names import AGENT_MAP_KEY, AGENT_NAME_KEY, AGENTS, MISSING
+from rollbook.config.names import AGENT_MAP_KEY, AGENT_NAME_KEY, AGENTS, FAN_OUT_KEY, MISSING
 from rollbook.config.overrides import Override, tree_of
 from rollbook.config.pairing import unsupported_agent
 from rollbook.config.tree import Tree, block_of, blocks, laid_over, mapping_at, repoint_agents, stem_of
@@ -132,10 +132,16 @@ def _with_rows_following(tree: Tree, renamed: dict[str, str]) -> Tree:
     given = mapping_at(tree, AGENT_MAP_KEY) or {}
     followed = {source: renamed.get(str(target), target) for source, target in given.items()}
     result: Tree = {**tree, AGENT_MAP_KEY: {**renamed, **followed}}
-    name = tree.get(AGENT_NAME_KEY)
+    name, fan_out = tree.get(AGENT_NAME_KEY), mapping_at(tree, FAN_OUT_KEY)
     if isinstance(name, str) and name in renamed:
         result[AGENT_NAME_KEY] = renamed[name]
+    if fan_out is not None:
+        result[FAN_OUT_KEY] = {key: _followed(names, renamed) for key, names in fan_out.items()}
     return result
+
+
+def _followed(names: object, renamed: dict[str, str]) -> object:
+    return [renamed.get(str(name), name) for name in names] if isinstance(names, list) else names
 
 
 def _check_pairings(tree: Tree, products: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from rollbook.config.names import AGENTS
 from rollbook.config.tree import Tree, blocks, mapping_at
+from rollbook.errors import ConfigError
 
 _DEFAULTS: Final = {
     "skip_venv_if_present": False,
@@ -22,11 +23,21 @@ _DEFAULTS: Final = {
     "cache_dir": "cache",
 }
 _FOLDERS: Final = ("results_dir", "cache_dir", "nemo_gym_log_dir", "model_call_capture_dir")
+_TIMEOUTS: Final = ("server_spinup_timeout_seconds", "model_endpoint_readiness_timeout_seconds")
 _FOR_AGENTS: Final = ("skip_verification", "skip_verification_reward")
 
 
 def with_defaults(tree: Tree, view: Tree) -> Tree:
-    """Return `tree` with the defaults below it and its folders absolute; `view` is the same tree, resolved."""
+    """Return `tree` with the defaults below it and its folders absolute; `view` is the same tree, resolved.
+
+    Raises:
+        ConfigError: a timeout that is no number of seconds.
+
+    """
+    for key in _TIMEOUTS:
+        seconds = view.get(key, 0)
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds < 0:
+            raise ConfigError(f"`{key}` is no number of seconds; write ++{key}=600")
     result: Tree = {**_DEFAULTS, **tree}
     for key in _FOLDERS:
         folder = view.get(key, _DEFAULTS.get(key))

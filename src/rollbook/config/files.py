@@ -88,6 +88,8 @@ def read_yaml(path: FilePath) -> DictConfig:
         raise ConfigError(f"malformed YAML in {path}{place}: {problem}{hint}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"malformed YAML in {path}: {type(error).__name__}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: a YAML alias (*name) stands inside the block it repeats; write it out") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except OmegaConfBaseException as error:

@@ -79,10 +79,10 @@ def _set(cfg: DictConfig, override: Override) -> None:
     value = configuration({"value": override.value}, f"override {override.label}")._get_node("value")  # noqa: SLF001
     try:
         OmegaConf.update(cfg, ".".join(map(str, override.path)), value, merge=True, force_add=True)
-    except (OmegaConfBaseException, TypeError, ValueError, AttributeError) as error:
+    except (OmegaConfBaseException, TypeError, ValueError, AttributeError):
         raise ConfigError(
             f"the override {override.label}=… does not fit: a part of its path is a value or a list, not a mapping"
-        ) from error
+        ) from None
 
 
 def _removed(cfg: DictConfig, override: Override, *, lenient: bool) -> DictConfig:

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+import yaml
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from rollbook.config.addresses import PortSource, with_addresses
 from rollbook.config.composition import compose_agents
@@ -39,6 +41,7 @@ from rollbook.config.roots import require_read_path, resolve_read_path
 from rollbook.config.secrets import masked
 from rollbook.config.tree import Tree
 from rollbook.config.types import ServerInstanceConfig
+from rollbook.errors import ConfigError
 
 __all__ = [
     "NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME",
@@ -183,8 +186,13 @@ def _parsed(config: GlobalConfigDictParserConfig | None) -> DictConfig:
 
 
 def _from_text(text: str) -> DictConfig:
-    loaded = OmegaConf.create(text)
-    return loaded if isinstance(loaded, DictConfig) else OmegaConf.create({})
+    try:
+        loaded = OmegaConf.create(text)
+    except (yaml.YAMLError, OmegaConfBaseException):
+        loaded = None
+    if not isinstance(loaded, DictConfig):
+        raise ConfigError(f"{NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME} holds no YAML mapping; unset it to read files instead")
+    return loaded
 
 
 def _as_config(given: DictConfig | Mapping[str, object], label: str) -> DictConfig:

@@ -12,7 +12,7 @@ from copy import deepcopy
 from difflib import get_close_matches
 from typing import cast
 
-from rollbook.config.names import AGENTS, MISSING, SERVER_TYPES
+from rollbook.config.names import AGENTS, MISSING, RESERVED_KEYS, SERVER_TYPES
 
 Tree = dict[str, object]
 Path = tuple[str | int, ...]
@@ -68,7 +68,7 @@ def mapping_at(tree: object, *path: str | int) -> Tree | None:
 
 def block_of(tree: Tree, instance: str) -> tuple[str, str, Tree] | None:
     """Return (server type, implementation, innermost block) of an instance, or None if it is not one in shape."""
-    outer = mapping_at(tree, instance)
+    outer = mapping_at(tree, instance) if instance not in RESERVED_KEYS else None
     types = [key for key in outer or {} if key in SERVER_TYPES]
     inner = mapping_at(outer, types[0]) if len(types) == 1 else None
     if inner is None or len(inner) != 1:
@@ -103,11 +103,12 @@ def stem_of(agent: str, agent_type: str) -> str:
 
 
 def repoint_agents(tree: Tree, renamed: dict[str, str]) -> None:
-    """Make every reference to a renamed agent name its successor, in place."""
-    for _, node in walk(tree):
-        name = ref_name(node, AGENTS)
-        if name in renamed:
-            cast("Tree", node)["name"] = renamed[name]
+    """Make every reference to a renamed agent, and every data set's pin of it, name its successor, in place."""
+    for path, node in walk(tree):
+        pinned = node.get("agent") if isinstance(node, dict) and path[-2:-1] == ("datasets",) else None
+        for key, name in (("name", ref_name(node, AGENTS)), ("agent", pinned)):
+            if name in renamed:
+                cast("Tree", node)[key] = renamed[str(name)]
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:

@@ -48,9 +48,21 @@ def test_data_sets_of_the_replaced_agent_are_kept(composed, parse):
 
 
 def test_options_that_name_the_replaced_agent_follow(composed, parse):
-    cfg = parse(composed, "+agent_map={other: colours_simple_agent}", "+agent_name=colours_simple_agent")
+    cfg = parse(
+        composed,
+        "+agent_map={other: colours_simple_agent}",
+        "+agent_name=colours_simple_agent",
+        "+fan_out={x: [colours_simple_agent, y]}",
+    )
+    assert cfg.fan_out == {"x": ["colours_tool_agent", "y"]}
     assert cfg.agent_map == {"colours_simple_agent": "colours_tool_agent", "other": "colours_tool_agent"}
     assert cfg.agent_name == "colours_tool_agent"
+
+
+def test_a_data_set_that_pins_the_replaced_agent_pins_the_product(composed, parse):
+    pin = "{name: d, type: example, jsonl_fpath: d, agent: colours_simple_agent}"
+    cfg = parse(composed, f"++colours.resources_servers.colours.datasets=[{pin}]")
+    assert cfg.colours.resources_servers.colours.datasets[0].agent == "colours_tool_agent"
 
 
 def test_an_environment_server_of_the_replaced_agent_fronts_the_product(composed, parse):

@@ -12,6 +12,7 @@ from rollbook.errors import (
     AlmostServerError,
     AmbiguousEnvironmentServerError,
     ConfigError,
+    ConfigInterpolationError,
     ServerRefNotFoundError,
     UnsupportedModelPairingError,
 )
@@ -232,6 +233,36 @@ def test_a_range_upside_down_is_refused(colours, parse):
         parse(colours, "+port_range_low=30000")
 
 
+@pytest.mark.parametrize(
+    ("token", "told"),
+    [
+        ("++port_range_low=low", "`port_range_low` is no port"),
+        ("++port_range_high=70000", "`port_range_high` is no port"),
+        ("++disallowed_ports=8000", "`disallowed_ports` is no list of ports"),
+        ("++disallowed_ports=[http]", "`disallowed_ports` is no list of ports"),
+        ("++head_server=here", "`head_server` is no mapping"),
+    ],
+)
+def test_address_settings_of_a_wrong_type_are_refused(colours, parse, token, told):
+    with pytest.raises(ConfigError, match=told):
+        parse(colours, token)
+
+
+def test_a_machine_without_an_address_of_its_own_is_told_what_to_type(colours, parse, monkeypatch):
+    def unknown(name):
+        raise socket.gaierror(name)
+
+    monkeypatch.setattr(socket, "gethostname", lambda: "node7")
+    monkeypatch.setattr(socket, "gethostbyname", unknown)
+    with pytest.raises(ConfigError, match=r"own name node7 has no address; add \+\+default_host"):
+        parse(colours, "+use_absolute_ip=true")
+
+
+def test_a_host_that_cannot_be_resolved_is_reported_as_such_and_not_as_a_busy_port(colours, parse):
+    with pytest.raises(ConfigInterpolationError, match="`default_host`"):
+        parse(colours, "+default_host='${nowhere}'", is_free=lambda *_: False)
+
+
 def test_two_servers_on_one_port_are_refused(colours, parse):
     with pytest.raises(ConfigError, match="`colours` and `colours_simple_agent` are both to listen on port 9000"):
         parse(colours, f"+{VERIFIER}.port=9000", f"+{AGENT}.port=9000")
@@ -250,6 +281,10 @@ def test_a_port_in_use_is_not_free():
         held.bind(("127.0.0.1", 0))
         held.listen()
         assert not port_is_free("127.0.0.1", held.getsockname()[1])
+
+
+def test_a_port_on_another_machine_is_taken_to_be_free():
+    assert port_is_free("192.0.2.1", 54321)
 
 
 def test_a_drawn_port_is_in_the_range():

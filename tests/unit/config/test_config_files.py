@@ -149,6 +149,18 @@ def test_a_malformed_interpolation_names_file_and_dotted_path_but_not_its_text(w
     assert "verysecret" not in str(caught.value)
 
 
+def test_a_block_that_repeats_itself_by_an_alias_is_an_error(write, parse):
+    write("a.yaml", "a: &x\n  b: *x\n")
+    with pytest.raises(ConfigError, match=r"a\.yaml: a YAML alias"):
+        parse("+config_paths=[a.yaml]")
+
+
+@pytest.mark.parametrize("text", ["\ufeffx: 1\n", "x: 1\r\ny: 2\r\n"])
+def test_a_byte_order_mark_and_windows_line_ends_are_accepted(here, parse, text):
+    (here / "a.yaml").write_bytes(text.encode())
+    assert parse("+config_paths=[a.yaml]").x == 1
+
+
 def test_a_folder_is_no_configuration_file(here, parse):
     (here / "a.yaml").mkdir()
     with pytest.raises(ConfigPathNotFoundError):

@@ -170,6 +170,12 @@ def test_a_given_value_is_kept_and_its_folder_made_absolute(parse, here):
     assert (cfg.results_dir, cfg.dry_run, cfg.nemo_gym_log_dir) == (str(here / "out"), True, str(here / "logs"))
 
 
+@pytest.mark.parametrize("value", ["soon", "-1", "true", "null"])
+def test_a_timeout_is_a_number_of_seconds(parse, value):
+    with pytest.raises(ConfigError, match=r"`server_spinup_timeout_seconds` is no number of seconds; write \+\+server"):
+        parse(f"++server_spinup_timeout_seconds={value}")
+
+
 def test_skipped_verification_is_copied_to_agents_that_do_not_say_otherwise(colours, parse):
     cfg = parse(colours, "+skip_verification=true", "+skip_verification_reward=0.5")
     agent = get_first_server_config_dict(cfg, "colours_simple_agent")
@@ -183,11 +189,21 @@ def test_skipped_verification_is_copied_to_agents_that_do_not_say_otherwise(colo
     )
 
 
-@pytest.mark.parametrize(
-    "key", sorted(RESERVED_KEYS - {"config_paths", "head_server", "_inherit_from", "_copy", "results_dir", "cache_dir"})
-)
+TYPED_KEYS = {
+    "config_paths",
+    "head_server",
+    "_inherit_from",
+    "_copy",
+    "disallowed_ports",
+    "server_spinup_timeout_seconds",
+    "model_endpoint_readiness_timeout_seconds",
+}
+
+
+@pytest.mark.parametrize("key", sorted(RESERVED_KEYS - TYPED_KEYS))
 def test_a_reserved_key_is_accepted_and_never_a_server(parse, key):
-    cfg = parse(f"++{key}={{resources_servers: {{x: 1}}}}")
+    cfg = parse(f"++{key}={{resources_servers: {{x: {{y: 1}}}}}}")
+    assert cfg[key] == {"resources_servers": {"x": {"y": 1}}}
     assert server_instances(cfg) == ()
 
 
@@ -238,6 +254,13 @@ def test_a_handed_down_configuration_is_used_as_it_is(monkeypatch):
     cfg = get_global_config_dict()
     assert list(cfg) == ["colours", "x"]
     assert get_global_config_dict() is cfg
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "a: ${b"])
+def test_a_handed_down_text_that_is_no_configuration_is_an_error(monkeypatch, text):
+    monkeypatch.setenv("NEMO_GYM_CONFIG_DICT", text)
+    with pytest.raises(ConfigError, match="NEMO_GYM_CONFIG_DICT holds no YAML mapping"):
+        get_global_config_dict()
 
 
 def test_the_process_keeps_the_configuration_it_was_given(parse):

@@ -75,6 +75,14 @@ def test_an_instance_finds_its_folder_and_data(write, here):
     assert (instance.host, instance.port, instance.num_workers) == (None, None, 1)
 
 
+def test_a_folder_without_the_entry_point_is_passed_over(write, here, monkeypatch):
+    write("first/resources_servers/colours/README.md")
+    write("resources_servers/colours/app.py")
+    monkeypatch.setenv("NEMO_GYM_EXTRA_ROOTS", "first")
+    instance = ServerInstanceConfig("c", "resources_servers", "colours", {"entrypoint": "app.py"})
+    assert instance.dir_path == here / "resources_servers/colours"
+
+
 def test_an_instance_shows_its_address():
     settings = {"entrypoint": "app.py", "host": "h", "port": 7, "num_workers": 3}
     instance = ServerInstanceConfig("c", "resources_servers", "colours", settings)

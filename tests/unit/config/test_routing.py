@@ -81,6 +81,7 @@ CFG = OmegaConf.create(
         "front": front(agent_server=ref("responses_api_agents", "alone_agent")),
         "crew": front(members=[ref("responses_api_agents", "first"), ref("responses_api_agents", "second")]),
         "solo": front(resources_server=ref("resources_servers", "shared"), player=ref("responses_api_agents", "first")),
+        "led": front(rival=ref("responses_api_agents", "first"), agent_server=ref("responses_api_agents", "second")),
         "empty": front(),
         "environment_server_routes": {"ts": "front", "crew_ts": "crew"},
         "notes": {"a": 1},
@@ -95,9 +96,10 @@ def test_questions_about_bindings_are_answered_from_the_configuration():
     assert resources_server_of(CFG, "shared") is None
     assert model_server_of(CFG, "first") == "policy_model"
     assert implementation_of(CFG, "second") == ("responses_api_agents", "tool_agent")
-    assert environment_servers_of(CFG, "first") == ("crew", "solo")
+    assert environment_servers_of(CFG, "first") == ("crew", "solo", "led")
     assert environment_servers_of(CFG, "third") == ()
     assert agents_of(CFG, "crew") == ("first", "second")
+    assert agents_of(CFG, "led") == ("second", "first")
     assert only_agent(CFG) is None
     assert only_agent(OmegaConf.create({"one": agent("x")})) == "one"
 
@@ -249,7 +251,7 @@ def test_a_stamp_that_fits_passes(stamp):
     [
         (
             ("frnt", None, None),
-            r"there is no environment server `frnt`; there are: front, crew, solo, empty\. Did you mean `front`",
+            r"there is no environment server `frnt`; there are: front, crew, solo, led, empty\. Did you mean `front`",
         ),
         (("first", None, None), "there is no environment server `first`"),
         (("front", "first", None), "`front` fronts alone_agent, not the row's agent `first`"),
