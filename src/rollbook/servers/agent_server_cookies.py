@@ -1,0 +1,24 @@
+"""Cookies as agents and environment servers carry them: from one server's reply to the next request.
+
+Rules:
+* A jar is a plain mapping of names to values; what a reply sets replaces what was there under the same name.
+
+Source: servers.md §3.4, §6.1.
+"""
+
+from collections.abc import Mapping
+from http.cookies import Morsel
+
+from starlette.responses import Response
+
+
+def merged_cookies(jar: Mapping[str, str] | None, given: "Mapping[str, str | Morsel[str]]") -> dict[str, str]:
+    """Return `jar` with the cookies of a reply (or of a request) on top."""
+    fresh = {name: value.value if isinstance(value, Morsel) else value for name, value in given.items()}
+    return {**(jar or {}), **fresh}
+
+
+def set_cookies(response: Response, jar: Mapping[str, str]) -> None:
+    """Put every cookie of `jar` on `response`."""
+    for name, value in jar.items():
+        response.set_cookie(name, value)
