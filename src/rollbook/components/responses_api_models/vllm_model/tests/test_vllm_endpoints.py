@@ -67,9 +67,9 @@ def test_an_endpoint_file_is_read_again_after_its_interval_and_missed_for_a_grac
     now.at = 10.0
     assert endpoints.client_of("s").base_url == "http://127.0.0.1:2/v1"
     path.unlink()
-    now.at = 300.0
+    now.at = 305.0
     assert endpoints.client_of("s").base_url == "http://127.0.0.1:2/v1"
-    now.at = 311.0
+    now.at = 316.0
     with pytest.raises(ServingError, match=r"endpoint\.json"):
         endpoints.client_of("s")
 
