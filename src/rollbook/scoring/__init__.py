@@ -1,0 +1,1 @@
+"""Outcomes turned into numbers, purely: means, standard errors, pass@k, aggregate metrics, coverage lines."""

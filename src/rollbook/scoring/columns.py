@@ -1,0 +1,54 @@
+"""Five statistics of every numeric field of some rows.
+
+Rules:
+* A field that a row does not have is skipped there, never taken as zero.
+* Where no field has two values, every spread is undefined; fields without gaps then show 0, others show none.
+
+Source: collection.md §6.4 (3 to 5).
+"""
+
+from collections.abc import Mapping, Sequence
+
+from rollbook.records.json_values import JsonObject
+from rollbook.scoring.rows import Number, PlacedRow
+from rollbook.scoring.spread import mean, median, sample_std
+
+
+def columns_of(rows: Sequence[PlacedRow]) -> dict[str, list[Number]]:
+    """Return the values of each numeric field, in the order of the rows."""
+    columns: dict[str, list[Number]] = {}
+    for row in rows:
+        for name, number in row.numbers.items():
+            columns.setdefault(name, []).append(number)
+    return columns
+
+
+def described(rows: Sequence[PlacedRow]) -> JsonObject:
+    """Return `mean/`, `max/`, `min/`, `median/` and `std/` of every numeric field of `rows`."""
+    columns = columns_of(rows)
+    spreads = _spreads(columns, len(rows))
+    statistics: JsonObject = {}
+    for name, values in columns.items():
+        ordered = sorted(values)
+        statistics |= defined(
+            {
+                f"mean/{name}": mean(ordered),
+                f"max/{name}": ordered[-1],
+                f"min/{name}": ordered[0],
+                f"median/{name}": median(ordered),
+                f"std/{name}": spreads[name],
+            }
+        )
+    return statistics
+
+
+def defined(statistics: Mapping[str, Number | None]) -> JsonObject:
+    """Return the statistics that are defined."""
+    return {name: value for name, value in statistics.items() if value is not None}
+
+
+def _spreads(columns: Mapping[str, Sequence[Number]], rows: int) -> Mapping[str, float | None]:
+    spreads = {name: sample_std(values) for name, values in columns.items()}
+    if any(spread is not None for spread in spreads.values()):
+        return spreads
+    return {name: 0.0 if len(values) == rows else None for name, values in columns.items()}
