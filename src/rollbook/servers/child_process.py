@@ -27,12 +27,13 @@ from rollbook.config.names import (
 )
 from rollbook.config.roots import search_roots
 from rollbook.config.types import ServerInstanceConfig
-from rollbook.errors import ServerDiedError, ServingError
+from rollbook.errors import MissingPackageError, ServerDiedError, ServingError
 from rollbook.servers.requirements import missing_package
 from rollbook.servers.webserver import LAUNCHER_PIPE_ENV_VAR_NAME
 
 _TAIL_BYTES: Final = 4096
 _TAIL_LINES: Final = 20
+_OWN_WORDS: Final = re.compile(r"^rollbook\.errors\.MissingPackageError: (?P<words>.*)", re.MULTILINE)
 _NO_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named '(?P<name>[^'.]+)", re.MULTILINE)
 
 
@@ -122,6 +123,9 @@ class ServerProcess:
         code = self.exit_code
         how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
         tail = log_tail(self.log_file)
+        said = _OWN_WORDS.search(tail)
+        if said is not None:
+            return MissingPackageError(said["words"])
         package = _NO_MODULE.search(tail)
         if package is not None and package["name"] not in SERVER_TYPES:
             return missing_package(package["name"], self.instance.dir_path)

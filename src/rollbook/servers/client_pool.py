@@ -2,7 +2,8 @@
 
 Rules:
 * A session belongs to the loop that it was opened in; sessions of loops that have ended are let go.
-* No cookie jar, no proxy of the environment: what goes out is what the caller says.
+* No cookie jar, and no proxy of the environment unless `global_aiohttp_trust_env` asks for it: what goes out is what
+  the caller says.
 
 Source: servers.md §4.1.
 """
@@ -131,4 +132,6 @@ def _session(settings: ClientSettings, *, reuse: bool) -> ClientSession:
     timeout = ClientTimeout(
         total=settings.total_seconds, sock_connect=settings.connect_seconds, sock_read=settings.read_seconds
     )
-    return ClientSession(connector=connector, timeout=timeout, cookie_jar=DummyCookieJar(), trust_env=False)
+    return ClientSession(
+        connector=connector, timeout=timeout, cookie_jar=DummyCookieJar(), trust_env=settings.trust_env
+    )

@@ -24,6 +24,8 @@ class ClientSettings:
 
     `connect_seconds` bounds the opening of one connection, `read_seconds` the silence between two reads of a reply,
     `total_seconds` a whole exchange, `connect_grace_seconds` how long a server that cannot be connected to is tried.
+    `trust_env` has proxy variables of the environment obeyed, for endpoints beyond a proxy; it concerns every call, so
+    `NO_PROXY` is to name the hosts of our own servers.
     """
 
     connector_limit: int = 102_400
@@ -37,6 +39,7 @@ class ClientSettings:
     keepalive_interval_seconds: int = 10
     keepalive_probes: int = 3
     request_debug: bool = False
+    trust_env: bool = False
 
     @property
     def tcp_keepalive(self) -> Mapping[str, int]:
@@ -60,6 +63,7 @@ _KEYS: Final = {
     "keepalive_interval_seconds": "tcp_keepalive_interval_seconds",
     "keepalive_probes": "tcp_keepalive_probes",
     "request_debug": "client_request_debug",
+    "trust_env": "trust_env",
 }
 
 

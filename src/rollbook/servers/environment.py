@@ -71,9 +71,13 @@ async def start_environment(config: DictConfig, log_dir: Path, *, state_dir: Pat
     """Start every server of `config` as a process, and return when all are ready; see `ProcessDeployment.start`."""
     deployment = ProcessDeployment(config, log_dir)
     await deployment.start()
-    path = state_path(deployment.head_server_config, state_dir)
-    servers = [known_process(process.name, process.pid) for process in deployment.processes]
-    write_state(path, known_process("launcher", os.getpid()), servers)
+    try:
+        path = state_path(deployment.head_server_config, state_dir)
+        servers = [known_process(process.name, process.pid) for process in deployment.processes]
+        write_state(path, known_process("launcher", os.getpid()), servers)
+    except BaseException:
+        await deployment.close()
+        raise
     return RunningEnvironment(deployment, path)
 
 

@@ -34,7 +34,7 @@ from rollbook.servers.listening import Listener
 from rollbook.servers.readiness import wait_for_model_endpoints
 from rollbook.servers.status import InstanceStatus
 from rollbook.servers.waiting import until
-from rollbook.servers.webserver import head_server_config
+from rollbook.servers.webserver import head_server_config, raise_open_file_limit
 
 _LOG = logging.getLogger(__name__)
 _SPINUP_KEY: Final = "server_spinup_timeout_seconds"
@@ -91,6 +91,7 @@ class ProcessDeployment:
         config = self.global_config_dict
         instances = require_server_instances(config)
         self._check_ports(instances)
+        raise_open_file_limit()
         set_global_aiohttp_client(top_level(config))
         try:
             self._head = Listener(head_app(config, lambda: self.ready, lambda: self.instances), self._head_socket())

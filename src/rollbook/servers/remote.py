@@ -20,6 +20,7 @@ from rollbook.servers.addresses import AddressBook, top_level
 from rollbook.servers.client import fetch_global_config
 from rollbook.servers.client_pool import global_aiohttp_client_exit, set_global_aiohttp_client
 from rollbook.servers.deployment import CONNECT_GRACE_SECONDS, post_once
+from rollbook.servers.webserver import raise_open_file_limit
 
 
 class RemoteDeployment:
@@ -48,6 +49,7 @@ class RemoteDeployment:
 
         """
         config = await asyncio.to_thread(fetch_global_config, self.head_server_config)
+        raise_open_file_limit()
         set_global_aiohttp_client(top_level(config))
         self._found = config, AddressBook(config)
 

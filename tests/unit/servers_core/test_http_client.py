@@ -3,6 +3,7 @@ import socket
 from contextlib import asynccontextmanager
 
 import pytest
+import uvicorn
 from aiohttp import ClientConnectorError, ServerDisconnectedError
 
 from rollbook.errors import ConfigError
@@ -14,6 +15,7 @@ from rollbook.servers.client_pool import current_client_settings, set_global_aio
 from rollbook.servers.client_settings import ClientSettings, read_client_settings
 from rollbook.servers.deployment import post_once
 from rollbook.servers.http_client import request
+from rollbook.servers.listening import KEEP_ALIVE_SECONDS
 from unit.servers_core.stand_ins import free_ports
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -182,6 +184,10 @@ async def test_each_post_has_a_connection_of_its_own_so_a_closing_server_loses_n
         replies = [await post_once(addresses(url), "colours", "/run", b"{}", grace=0) for _ in range(5)]
     assert [reply.status for reply in replies] == [200] * 5
     assert (raw.connections, len(raw.requests)) == (5, 5)
+
+
+def test_an_idle_connection_is_dropped_before_our_servers_or_uvicorns_default_drop_it():
+    assert ClientSettings().pool_keepalive_seconds < min(KEEP_ALIVE_SECONDS, uvicorn.Config(app="").timeout_keep_alive)
 
 
 async def test_waiting_for_a_connection_of_the_pool_is_no_part_of_a_requests_time():

@@ -107,6 +107,13 @@ async def test_a_server_that_lacks_a_package_is_reported_with_the_line_that_inst
         await ProcessDeployment(configuration({"needy_child": {}}), tmp_path).start()
 
 
+async def test_a_server_may_name_its_missing_package_itself(root, tmp_path):
+    own = "from rollbook.errors import MissingPackageError\nraise MissingPackageError('wordy: pip install it')\n"
+    write_component(root, "wordy_child", own)
+    with pytest.raises(MissingPackageError, match=r"^wordy: pip install it$"):
+        await ProcessDeployment(configuration({"wordy_child": {}}), tmp_path).start()
+
+
 async def test_a_taken_port_is_known_before_anything_starts(root, tmp_path):
     write_component(root, "colours")
     config = configuration({"colours": {}})
@@ -215,6 +222,16 @@ def test_a_state_file_that_is_none_is_an_error_that_says_what_to_do(tmp_path):
     with pytest.raises(ServingError, match=r"is no state file of `gym env start`.*remove it"):
         read_state(path)
     assert read_state(tmp_path / "absent.json") is None
+
+
+async def test_an_environment_whose_state_cannot_be_written_is_stopped(root, tmp_path):
+    write_component(root, "colours")
+    (tmp_path / "a_file").write_text("")
+    config = configuration({"colours": {}})
+    with pytest.raises(OSError, match="a_file"):
+        await start_environment(config, tmp_path / "logs", state_dir=tmp_path / "a_file")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", config.colours.resources_servers.colours.port), timeout=1)
 
 
 async def test_starting_an_environment_writes_its_state_and_closing_strikes_it_out(root, tmp_path):
