@@ -99,9 +99,10 @@ def read_yaml(path: FilePath) -> DictConfig:
         raise ConfigError(f"{path} {reason}") from None
     if not isinstance(loaded, DictConfig):
         raise ConfigError(f"{path} holds a {_kind(loaded)}; {_TOP}")
-    if list(plain(loaded).values()) == [None] and isinstance(yaml.compose(path.read_text("utf-8")), yaml.ScalarNode):
+    tree = plain(loaded)
+    if list(tree.values()) == [None] and isinstance(yaml.compose(path.read_text("utf-8")), yaml.ScalarNode):
         raise ConfigError(f"{path} holds one value; {_TOP}")
-    return configuration(plain(loaded), str(path))
+    return loaded if _with_operator_mappings(tree) == tree else configuration(tree, str(path))
 
 
 def config_paths_in(cfg: DictConfig, label: str) -> list[str]:

@@ -66,7 +66,7 @@ def missing_paths(tree: Tree) -> list[Path]:
 
 def unresolved(cfg: DictConfig) -> Iterator[Unresolved]:
     """Yield the interpolations of `cfg` that cannot be resolved, except those that lead to a `???`."""
-    return _unresolved(cfg, ())
+    return _unresolved(cfg, plain(cfg), ())
 
 
 def resolved(cfg: DictConfig) -> Tree:
@@ -91,20 +91,19 @@ def view_of(cfg: DictConfig) -> Tree:
         ConfigInterpolationError: blocks that hold one another.
 
     """
-    return {str(key): value for key, value in children(_viewed(cfg, (), ()))}
+    return {str(key): value for key, value in children(_viewed(cfg, plain(cfg), (), ()))}
 
 
-def _viewed(node: Container, path: Path, through: tuple[Path, ...]) -> object:
-    """Return a container's view; `through` are the interpolations that led here, outermost first."""
+def _viewed(node: Container, written: object, path: Path, through: tuple[Path, ...]) -> object:
+    """Return a container's view; `written` is its text, `through` the interpolations that led here, outermost first."""
     if len(through) > _DEEPEST_INTERPOLATION:
         raise ConfigInterpolationError(f"`{dotted(through[0])}`: {_CIRCLE}")
-    texts = children(OmegaConf.to_container(node, resolve=False))
-    values = {key: _viewed_value(node, (*path, key), text, through) for key, text in texts}
+    values = {key: _viewed_value(node, (*path, key), text, through) for key, text in children(written)}
     return values if isinstance(node, DictConfig) else list(values.values())
 
 
 def _viewed_value(node: Container, path: Path, text: object, through: tuple[Path, ...]) -> object:
-    if not isinstance(text, (dict, list)) and not _is_interpolation(text):
+    if not _holds_interpolation(text):
         return text
     try:
         value = _child(node, path[-1])
@@ -112,18 +111,26 @@ def _viewed_value(node: Container, path: Path, text: object, through: tuple[Path
         return text
     if not isinstance(value, (DictConfig, ListConfig)):
         return value
-    return _viewed(value, path, (*through, path) if _is_interpolation(text) else through)
+    if not _is_interpolation(text):
+        return _viewed(value, text, path, through)
+    return _viewed(value, OmegaConf.to_container(value, resolve=False), path, (*through, path))
 
 
-def _unresolved(node: Container, path: Path) -> Iterator[Unresolved]:
-    for key, text in children(OmegaConf.to_container(node, resolve=False)):
+def _unresolved(node: Container, written: object, path: Path) -> Iterator[Unresolved]:
+    for key, text in children(written):
         here = (*path, key)
         if _is_interpolation(text):
             found = _problem(node, key, here)
             if found is not None:
                 yield found
-        elif isinstance(text, (dict, list)):
-            yield from _unresolved(_container(node, key), here)
+        elif _holds_interpolation(text):
+            yield from _unresolved(_container(node, key), text, here)
+
+
+def _holds_interpolation(text: object) -> bool:
+    if isinstance(text, dict):
+        return any(map(_holds_interpolation, text.values()))
+    return any(map(_holds_interpolation, text)) if isinstance(text, list) else _is_interpolation(text)
 
 
 def _is_interpolation(text: object) -> bool:
