@@ -14,6 +14,7 @@ from pydantic import model_validator
 
 from rollbook.servers.openai_parts import (
     NeMoGymInputContentPart,
+    NeMoGymMessageContent,
     NeMoGymOutputContentPart,
     NeMoGymReasoningText,
     NeMoGymSummary,
@@ -30,7 +31,7 @@ class NeMoGymEasyInputMessage(WireModel):
     An assistant message may leave content out when it carries chat-shaped `tool_calls`.
     """
 
-    content: str | list[NeMoGymInputContentPart] | None = None
+    content: NeMoGymMessageContent | None = None
     role: Literal["user", "assistant", "system", "developer"]
     type: Literal["message"] = "message"
     phase: str | None = None
@@ -91,7 +92,7 @@ class NeMoGymFunctionCallOutput(TypedWireModel):
     """What a function tool answered to the call with the same `call_id`."""
 
     call_id: str
-    output: str | list[NeMoGymInputContentPart]
+    output: NeMoGymMessageContent
     type: Literal["function_call_output"] = "function_call_output"
     id: str | None = None
     status: ItemStatus | None = None

@@ -159,6 +159,17 @@ NeMoGymInputContentPart = Annotated[
     Discriminator(part_tag),
 ]
 NeMoGymResponseInputMessageContentList = list[NeMoGymInputContentPart]
+
+
+def text_or_list(value: Any) -> str:
+    """The tag of a value that is a string or a list, so that an error speaks of the one that was meant."""
+    return "text" if isinstance(value, str) else "list"
+
+
+NeMoGymMessageContent = Annotated[
+    Annotated[str, Tag("text")] | Annotated[NeMoGymResponseInputMessageContentList, Tag("list")],
+    Discriminator(text_or_list),
+]
 NeMoGymOutputContentPart = Annotated[
     NeMoGymResponseOutputText | NeMoGymResponseOutputRefusal, Field(discriminator="type")
 ]

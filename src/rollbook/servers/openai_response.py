@@ -8,9 +8,9 @@ Rules:
 Source: servers.md §5.1.
 """
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator
 
 from rollbook.servers.openai_items import (
     NeMoGymFunctionCallOutput,
@@ -23,6 +23,7 @@ from rollbook.servers.openai_parts import (
     ReadsLikeMapping,
     TypedWireModel,
     WireModel,
+    text_or_list,
 )
 from rollbook.servers.openai_tools import JsonField, NeMoGymToolChoice, NeMoGymToolParam
 from rollbook.servers.openai_training import TOKEN_KEYS
@@ -66,7 +67,9 @@ class NeMoGymResponseCreateParamsNonStreaming(WireModel):
 
     background: bool | None = None
     include: list[str] | None = None
-    input: str | NeMoGymResponseInput
+    input: Annotated[
+        Annotated[str, Tag("text")] | Annotated[NeMoGymResponseInput, Tag("list")], Discriminator(text_or_list)
+    ]
     instructions: str | None = None
     max_output_tokens: int | None = None
     max_tool_calls: int | None = None

@@ -119,6 +119,14 @@ def test_a_request_that_the_dialect_does_not_have_is_refused(body):
         params(**body)
 
 
+def test_an_error_speaks_of_the_form_that_was_meant():
+    with pytest.raises(ValidationError) as raised:
+        params(input=[{"role": "user", "content": [{"type": "input_text"}]}])
+    assert [detail["loc"] for detail in raised.value.errors()] == [
+        ("input", "list", 0, "easy", "content", "list", 0, "input_text", "text")
+    ]
+
+
 def test_an_output_item_without_a_type_is_an_error():
     with pytest.raises(ValidationError, match="needs a `type`"):
         response({key: value for key, value in MESSAGE.items() if key != "type"})
