@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rollbook.config.files import configuration, plain
-from rollbook.config.tree import Path, Tree, at, did_you_mean, dotted
+from rollbook.config.tree import Path, Tree, at, children, did_you_mean, dotted
 from rollbook.errors import ConfigError
 
 _TOKEN: Final = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[A-Za-z_$][\w$.-]*)(?:=(?P<value>.*))?", re.DOTALL)
@@ -81,23 +81,37 @@ def _set(cfg: DictConfig, override: Override) -> None:
         OmegaConf.update(cfg, ".".join(map(str, override.path)), value, merge=True, force_add=True)
     except (OmegaConfBaseException, TypeError, ValueError, AttributeError):
         raise ConfigError(
-            f"the override {override.label}=… does not fit: a part of its path is a value or a list, not a mapping"
+            f"the override {override.label}=… does not fit what is there: a list and a mapping cannot be merged, "
+            f"and a list has no such place; remove what is there first, with ~<key>"
         ) from None
 
 
 def _removed(cfg: DictConfig, override: Override, *, lenient: bool) -> DictConfig:
     tree = plain(cfg)
-    *above, last = override.path
+    *above, last = _steps(tree, override.path)
     parent = at(tree, tuple(above))
-    if not isinstance(parent, dict) or last not in parent:
+    known = dict(children(parent))
+    if not isinstance(parent, (dict, list)) or last not in known:
         if lenient:
             return cfg
-        known = [str(key) for key in parent] if isinstance(parent, dict) else []
-        raise ConfigError(f"~{override.label}: there is no such key to remove.{did_you_mean(str(last), known)}")
-    if override.only_if_equal and parent[last] != override.value:
+        close = did_you_mean(str(last), [str(key) for key in known])
+        raise ConfigError(f"~{override.label}: there is no such key to remove.{close}")
+    if override.only_if_equal and known[last] != override.value:
         raise ConfigError(f"~{override.label}=…: the key has another value; type ~{override.label} to remove it anyway")
-    del parent[last]
+    if isinstance(parent, list):
+        parent.pop(int(last))
+    else:
+        parent.pop(last)
     return configuration(tree, "the merged configuration")
+
+
+def _steps(tree: Tree, path: Path) -> Path:
+    """Return `path` with numbers where it walks through lists."""
+    steps: Path = ()
+    for step in path:
+        inside_list = isinstance(at(tree, steps), list) and str(step).isdigit()
+        steps = (*steps, int(step) if inside_list else step)
+    return steps
 
 
 def _parse(token: str) -> Override:

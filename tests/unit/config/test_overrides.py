@@ -123,6 +123,27 @@ def test_a_sweep_is_refused_and_a_list_is_offered(value):
         parse_overrides([f"k={value}"])
 
 
-def test_a_value_below_a_list_does_not_fit():
-    with pytest.raises(ConfigError, match=r"a\.x\.y=… does not fit"):
-        applied({"a": [1]}, "a.x.y=1")
+@pytest.mark.parametrize(
+    ("tree", "token"),
+    [({"a": [1]}, "a.x.y=1"), ({"a": [1]}, "a.3.y=1"), ({"a": {"b": 1}}, "a=[1]"), ({"a": [1]}, "a={b: 1}")],
+)
+def test_a_list_that_meets_a_mapping_does_not_fit(tree, token):
+    with pytest.raises(ConfigError, match=rf"{token.split('=')[0]}=… does not fit.*~<key>"):
+        applied(tree, token)
+
+
+def test_what_does_not_fit_can_be_removed_first():
+    assert applied({"a": {"b": 1}}, "~a", "a=[1]") == {"a": [1]}
+
+
+def test_a_number_in_a_path_is_a_place_in_a_list():
+    tree = {"a": [{"n": 1, "m": 1}, {"n": 2}]}
+    assert applied(tree, "a.0.n=5", "~a.0.m", "~a.1") == {"a": [{"n": 5}]}
+
+
+def test_setting_below_an_interpolated_block_leaves_the_block_it_points_at_alone():
+    assert applied({"a": "${x}", "x": {"b": 0}}, "a.b=1")["x"] == {"b": 0}
+
+
+def test_a_list_of_an_override_is_not_merged_into_a_mapping_of_the_same_name():
+    assert applied({"l": [1, 2]}, "l=[3]") == {"l": [3]}
