@@ -1,0 +1,61 @@
+"""docs/cli.md lists the flags that the command line has, with what they set and what help says of them."""
+
+import re
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from architecture.source_tree import REPOSITORY, table, words_in_code
+from rollbook import errors
+from rollbook.cli.entry import exit_code_of, gym
+
+TEXT = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+def verbs(group: click.Group, path: tuple[str, ...] = ("gym",)) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from verbs(command, (*path, name))
+        else:
+            yield " ".join((*path, name)), command
+
+
+VERBS = dict(verbs(gym))
+
+
+def flags_of(command: click.Command) -> dict[frozenset[str], str]:
+    return {
+        frozenset([*option.opts, *option.secondary_opts]): " ".join((option.help or "").split())
+        for option in command.params
+        if isinstance(option, click.Option) and option.expose_value
+    }
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_the_flags_of_a_verb_are_those_of_its_table(verb):
+    listed = {frozenset(words_in_code(flags)): meaning for flags, _, meaning in table("cli.md", verb)}
+    assert listed == flags_of(VERBS[verb])
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_a_flag_sets_the_key_that_its_row_names(verb):
+    parameters = {frozenset([*option.opts, *option.secondary_opts]): option.name for option in VERBS[verb].params}
+    for flags, key, _ in table("cli.md", verb):
+        if words_in_code(key) and words_in_code(key)[0] != "config_paths":
+            assert words_in_code(key)[0].split(".")[-1] == parameters[frozenset(words_in_code(flags))]
+
+
+def test_every_verb_has_a_section():
+    sections = set(re.findall(r"^### (gym .+)$", TEXT, flags=re.MULTILINE))
+    assert sections == set(VERBS)
+
+
+def test_the_exit_codes_of_the_table_are_those_of_the_program():
+    listed = {int(code) for code, _ in table("cli.md", "Exit codes")}
+    ours = {
+        error.exit_code for error in vars(errors).values() if isinstance(error, type) and hasattr(error, "exit_code")
+    }
+    assert listed == {0, click.UsageError.exit_code, exit_code_of([]), 130} | ours
