@@ -114,6 +114,7 @@ class VLLMModel(SimpleResponsesAPIModel):
             content = getattr(error, "response_content", None) or b""
             if self.config.propagate_context_overflow_errors or not is_context_overflow(error.status, content):
                 raise
+            _LOG.info("the context is full, and the answer ends by length: %.200r", content)
             return empty_completion(self.config.model, "length")
         if not wants_tokens:
             return self._with_content(reply, body)

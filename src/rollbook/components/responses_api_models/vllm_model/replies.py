@@ -2,7 +2,8 @@
 
 Rules:
 * Reasoning that came in a field of its own goes in front of the content, as `<think>…</think>`.
-* A context that is full is an answer, cut off by length, not a failure; only its own words prove it.
+* A context that is full is an answer, cut off by length, not a failure. An endpoint that does not know `max_tokens`
+  names it too, and says that it is unsupported: that is a failure.
 
 Source: servers.md §5.4, points 3, 4 and 6.
 """
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 OVERFLOW_WORDS = ("context length", "max_tokens", "context size")
+_UNKNOWN = "unsupported"
 _BAD_REQUEST = 400
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
@@ -19,7 +21,7 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning")
 def is_context_overflow(status: int, body: bytes) -> bool:
     """Whether an error says that prompt and answer do not fit into the context."""
     text = body.decode("utf-8", "replace").lower()
-    return status == _BAD_REQUEST and any(words in text for words in OVERFLOW_WORDS)
+    return status == _BAD_REQUEST and _UNKNOWN not in text and any(words in text for words in OVERFLOW_WORDS)
 
 
 def empty_completion(model: str, finish_reason: str) -> dict[str, object]:

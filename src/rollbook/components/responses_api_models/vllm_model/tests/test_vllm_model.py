@@ -138,10 +138,11 @@ def test_a_full_context_fails_the_call_when_it_is_to(endpoint, url):
     assert (ask(url).status, len(endpoint.seen)) == (500, 1)
 
 
-def test_another_bad_request_is_no_full_context(endpoint, url):
-    endpoint.script += [error(400, message="no such tool parser")]
+@pytest.mark.parametrize("words", ["no such tool parser", "Unsupported parameter: 'max_tokens'"])
+def test_another_bad_request_is_no_full_context(endpoint, url, words):
+    endpoint.script += [error(400, message=words)]
     reply = ask(url)
-    assert (reply.status, "no such tool parser" in reply.json()) == (500, True)
+    assert (reply.status, words[:10] in reply.json()) == (500, True)
 
 
 @with_options(
@@ -196,6 +197,13 @@ def test_log_probabilities_stay_for_the_client_that_asked_for_them(endpoint, url
     with_them = complete(url, USER, logprobs=True).json()["choices"][0]
     without = complete(url, USER).json()["choices"][0]
     assert (len(with_them["logprobs"]["content"]), "logprobs" in without) == (2, False)
+
+
+def test_template_arguments_that_are_dropped_are_warned_of_once(endpoint, url, caplog):
+    for _ in range(2):
+        complete(url, USER, chat_template_kwargs={"a": 1})
+    assert "chat_template_kwargs" not in endpoint.last
+    assert [record.levelname for record in caplog.records if "chat_template_kwargs" in record.message] == ["WARNING"]
 
 
 @with_options({"return_token_id_information": True})
