@@ -44,11 +44,13 @@ class Places:
     sources: Sequence[Source] = ()
 
     def of(self, path: Path) -> str:
-        """Return ` (in <file>)` for the source that had the last word at `path`, or nothing when none is known."""
-        for source in reversed(self.sources):
-            if at(plain(source.tree), path) is not None:
-                return f" (in {source.label})"
-        return ""
+        """Return ` (in <source>)`: every source of a block, the last one of a value; nothing where none is known."""
+        nodes = [(source.label, at(plain(source.tree), path)) for source in self.sources]
+        labels = [label for label, node in nodes if node is not None]
+        if not labels:
+            return ""
+        last = next(node for _, node in reversed(nodes) if node is not None)
+        return f" (in {' and '.join(labels if isinstance(last, dict) else labels[-1:])})"
 
 
 def plain(cfg: DictConfig) -> Tree:

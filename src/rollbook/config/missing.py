@@ -20,7 +20,7 @@ from omegaconf.errors import (
 
 from rollbook.config.files import Places, plain
 from rollbook.config.names import MISSING
-from rollbook.config.tree import Path, Tree, children, dotted, walk
+from rollbook.config.tree import Path, Tree, children, dotted, typed, walk
 from rollbook.errors import ConfigInterpolationError, ConfigMissingValuesError
 
 Container = DictConfig | ListConfig
@@ -49,7 +49,7 @@ def check_values(cfg: DictConfig, places: Places) -> None:
     """
     missing = missing_paths(plain(cfg))
     dangling = list(unresolved(cfg))
-    lines = [f"  `{dotted(path)}`{places.of(path)}: add ++{dotted(path)}=<value>" for path in missing]
+    lines = [f"  `{dotted(path)}`{places.of(path)}: add ++{typed(path)}=<value>" for path in missing]
     wants = [f"  `{dotted(one.path)}`{places.of(one.path)}: {one.reason}; {one.cure}" for one in dangling]
     if missing:
         heading = "values that the configuration leaves open (`???`) and nothing fills in:"
@@ -120,7 +120,7 @@ def _unresolved(node: Container, written: object, path: Path) -> Iterator[Unreso
     for key, text in children(written):
         here = (*path, key)
         if _is_interpolation(text):
-            found = _problem(node, key, here)
+            found = _problem(node, here, str(text))
             if found is not None:
                 yield found
         elif _holds_interpolation(text):
@@ -146,20 +146,21 @@ def _container(node: Container, key: str | int) -> Container:
     return child if isinstance(child, (DictConfig, ListConfig)) else OmegaConf.create({})
 
 
-def _problem(node: Container, key: str | int, path: Path) -> Unresolved | None:
+def _problem(node: Container, path: Path, text: str) -> Unresolved | None:
     try:
-        _child(node, key)
+        _child(node, path[-1])
     except (InterpolationToMissingValueError, MissingMandatoryValue):
         return None
     except OmegaConfBaseException as error:
-        return _explained(path, str(error))
+        return _explained(path, text, str(error))
     return None
 
 
-def _explained(path: Path, message: str) -> Unresolved:
+def _explained(path: Path, text: str, message: str) -> Unresolved:
     key, variable = _KEY.search(message), _VARIABLE.search(message)
     if key is not None:
-        return Unresolved(path, f"there is no `{key[1]}`", f"add ++{key[1].lstrip('.')}=<value>")
+        target = _absolute(path, text, key[1])
+        return Unresolved(path, f"there is no `{target}`", f"add ++{target}=<value>")
     if variable is not None:
         return Unresolved(path, f"the environment has no {variable[1]}", f"set it: export {variable[1]}=<value>")
     reasons = {
@@ -167,5 +168,12 @@ def _explained(path: Path, message: str) -> Unresolved:
         "parent node": "it leads to a block that holds it",
         "Unsupported interpolation": "it names an unknown resolver",
     }
-    reason = next((text for start, text in reasons.items() if start in message), "it cannot be resolved")
-    return Unresolved(path, reason, f"add ++{dotted(path)}=<value>")
+    reason = next((reason for start, reason in reasons.items() if start in message), "it cannot be resolved")
+    return Unresolved(path, reason, f"add ++{typed(path)}=<value>")
+
+
+def _absolute(path: Path, text: str, key: str) -> str:
+    """Return the key that `text` at `path` asks for, whose leading dots count containers upwards."""
+    match = re.search(rf"\$\{{\s*(\.*){re.escape(key)}\s*\}}", text)
+    dots = len(match[1]) if match else 0
+    return typed((*path[: len(path) - dots], key)) if dots else key

@@ -8,6 +8,7 @@ Rules:
 Source: servers.md §1.3.
 """
 
+import logging
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import cast
@@ -17,6 +18,7 @@ from rollbook.config.names import AGENTS, COPY_KEY, DELETE_KEY, INHERIT_KEY, MIS
 from rollbook.config.tree import Path, Tree, at, children, did_you_mean, dotted, laid_over, repoint_agents
 from rollbook.errors import AmbiguousAgentRenameError, ConfigError, InheritPathNotFoundError
 
+_LOG = logging.getLogger(__name__)
 Container = dict[str | int, object]
 
 
@@ -117,7 +119,8 @@ class _Operators:
             return
         named = node.pop(DELETE_KEY)
         for key in named.split(",") if isinstance(named, str) else list(named or []):
-            node.pop(str(key).strip(), None)
+            if node.pop(str(key).strip(), self) is self:
+                _LOG.warning("`%s`: %s names `%s`, which is not there", dotted(path[1:]), DELETE_KEY, str(key).strip())
 
     def _is_agent(self, source: Path) -> bool:
         node = at(self.root, source)

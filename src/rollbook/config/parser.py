@@ -34,7 +34,7 @@ from rollbook.config.names import (
     POLICY_MODEL,
 )
 from rollbook.config.operators import apply_operators
-from rollbook.config.overrides import Override, apply_overrides, parse_overrides
+from rollbook.config.overrides import Override, apply_overrides, parse_overrides, tree_of
 from rollbook.config.pairing import check_models
 from rollbook.config.references import check_almost_servers, check_references
 from rollbook.config.roots import require_read_path, resolve_read_path
@@ -101,7 +101,8 @@ class _Layers:
         return plain(apply_overrides(stacked((*self.files, *self.above)), self.overrides))
 
     def places(self) -> Places:
-        return Places((*self.files, *self.above))
+        typed = Source("the overrides", configuration(tree_of(self.overrides), "the overrides"))
+        return Places((*self.files, *self.above, typed))
 
 
 @dataclass(slots=True)

@@ -29,11 +29,16 @@ def laid_over(base: object, over: object) -> object:
 
 
 def dotted(path: Path) -> str:
-    """Write a path the way a user types it."""
+    """Write a path the way a message shows it."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
     return text
+
+
+def typed(path: Path) -> str:
+    """Write a path the way an override takes it: list positions between dots."""
+    return ".".join(map(str, path))
 
 
 def walk(node: object, path: Path = ()) -> Iterator[tuple[Path, object]]:

@@ -57,7 +57,7 @@ def test_an_almost_server_is_shown_with_its_secrets_masked(colours, parse):
 def test_an_almost_server_may_be_let_pass_with_a_warning(colours, parse, caplog):
     with caplog.at_level(logging.WARNING):
         cfg = parse(colours, "+draft.resources_servers.x.entrypoint=app.py", "+error_on_almost_servers=false")
-    assert "`draft` looks like a server and is none" in caplog.text
+    assert "`draft` (in the overrides) looks like a server and is none" in caplog.text
     assert "draft" not in [instance.name for instance in server_instances(cfg)]
 
 
@@ -76,7 +76,7 @@ def test_every_dangling_reference_is_told_with_its_place(colours, parse):
     assert len(lines) == 2
     assert f"`{AGENT}.model_server` (in " in lines[0]
     assert "Did you mean `policy_model`?" in lines[0]
-    assert "`free.deep[0]` refers to `nobody`" in lines[1]
+    assert "`free.deep[0]` (in the overrides) refers to `nobody`" in lines[1]
 
 
 def test_a_reference_to_an_instance_of_another_type_says_so(colours, parse):

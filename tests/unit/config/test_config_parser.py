@@ -1,6 +1,7 @@
 """The parser: who wins over whom, what is filled in, and what it costs."""
 
 import itertools
+import re
 import subprocess
 import sys
 import warnings
@@ -127,6 +128,8 @@ def test_every_open_value_is_told_in_one_error(write, parse):
             "the environment has no ROLLBOOK_TEST_UNSET",
             "export ROLLBOOK_TEST_UNSET=",
         ),
+        ("b:\n  c:\n    x: ${..z}", "there is no `b.z`", "add ++b.z=<value>"),
+        ("b: [{x: '${.z}'}]", "there is no `b.0.z`", "add ++b.0.z=<value>"),
         ("x: ${x}", "it leads back to itself", "add ++x=<value>"),
         ("x: ${odd:1}", "it names an unknown resolver", "add ++x=<value>"),
         ("x: ${oc.decode:'[1'}", "it cannot be resolved", "add ++x=<value>"),
@@ -138,6 +141,24 @@ def test_an_interpolation_that_points_at_nothing_says_why(write, parse, text, re
         parse("+config_paths=[a.yaml]")
     assert f"{reason}; " in str(caught.value)
     assert cure in str(caught.value)
+
+
+def test_what_an_error_says_to_type_is_what_mends_it(write, parse):
+    write("a.yaml", "a: ???\nb:\n  c: ???\n  d: [1, {e: '???'}]\n  f: ${.g}\nh: ${i.j}\n")
+    tokens = ["+config_paths=[a.yaml]"]
+    with pytest.raises(ConfigMissingValuesError) as caught:
+        parse(*tokens)
+    cures = re.findall(r"add (\+\+\S+)=<value>", str(caught.value))
+    cfg = parse(*tokens, *(f"{cure}=5" for cure in cures))
+    assert cfg.b == {"c": 5, "d": [1, {"e": 5}], "f": 5, "g": 5}
+    assert (cfg.a, cfg.h) == (5, 5)
+
+
+def test_a_value_of_the_command_line_is_said_to_come_from_there(colours, parse):
+    with pytest.raises(ConfigMissingValuesError, match=r"`x` \(in the overrides\)"):
+        parse(colours, "+x=???")
+    with pytest.raises(AlmostServerError, match=r"`colours` \(in .*colours\.yaml and the overrides\)"):
+        parse(colours, "++colours.resources_servers.colours.domain=art")
 
 
 @pytest.mark.parametrize("text", ["a: {b: '${a}'}", "a: {x: '${b}'}\nb: {y: '${a}'}"])

@@ -53,6 +53,11 @@ def test_operators_do_what_the_table_says(tree, result):
         assert after(tree) == result
 
 
+def test_a_key_to_delete_that_is_not_there_is_noted(caplog):
+    assert after({"a": {"x": 1, "_delete_key": "x,y"}}) == {"a": {}}
+    assert "`a`: _delete_key names `y`, which is not there" in caplog.text
+
+
 def test_the_source_itself_is_never_shared():
     result = after({"a": {"x": {"p": 1}}, "b": {"_copy": "a"}})
     result["b"]["x"]["p"] = 2

@@ -34,9 +34,7 @@ def path_of(shelf, name):
 @pytest.mark.parametrize(("shelf", "name"), [*selectors(catalog.resources_servers), *selectors(catalog.environments)])
 def test_a_shipped_environment_parses_without_a_model(parse, shelf, name):
     cfg = parse(f"+config_paths=[{path_of(shelf, name)}]", initial_global_config_dict=NO_MODEL, offline=True)
-    instances = server_instances(cfg)
-    assert instances
-    assert all((i.dir_path / i.entrypoint).is_file() for i in instances if i.implementation != "dummy_model")
+    assert name in [instance.implementation for instance in server_instances(cfg)]
 
 
 @pytest.mark.parametrize(("shelf", "name"), selectors(catalog.models))
