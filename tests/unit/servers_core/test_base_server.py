@@ -81,9 +81,9 @@ async def session_id(url, **options):
 async def test_every_reply_sets_the_session_cookie_named_after_class_and_instance():
     async with in_process(probe("my_probe").build_app()) as url:
         first, reply = await session_id(url)
-        again, _ = await session_id(url, cookies=reply.cookies)
+        again, resumed = await session_id(url, cookies=reply.cookies)
         other, _ = await session_id(url)
-        replies = [reply, await request("GET", url + "/livez"), await request("POST", url + "/fail/teapot")]
+        replies = [reply, resumed, await request("GET", url + "/livez"), await request("POST", url + "/fail/teapot")]
     for cookie in [reply.headers["set-cookie"] for reply in replies]:
         assert cookie.startswith("Probe___my_probe=")
         assert cookie.endswith("; path=/; Max-Age=1209600; httponly; samesite=lax")

@@ -140,11 +140,11 @@ async def test_a_server_that_never_answers_is_given_up_and_stopped(root, tmp_pat
 
 
 async def test_what_a_server_started_ends_with_it(root, tmp_path):
-    starts_a_child = APP.replace(
-        "app = FastAPI()",
-        "app = FastAPI()\n            import subprocess\n            child = subprocess.Popen(['sleep', '600'])\n"
-        "            open('child.pid', 'w').write(str(child.pid))",
-    )
+    start = """import subprocess
+            child = subprocess.Popen(["sh", "-c", "trap '' INT; sleep 600"])
+            open("child.pid", "w").write(str(child.pid))
+            app = FastAPI()"""
+    starts_a_child = APP.replace("app = FastAPI()", start)
     folder = write_component(root, "parent", starts_a_child)
     async with ProcessDeployment(configuration({"parent": {}}), tmp_path):
         child = int((folder / "child.pid").read_text())
