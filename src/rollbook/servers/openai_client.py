@@ -11,7 +11,7 @@ Source: servers.md §4.4.
 import logging
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 from aiohttp import ClientResponse
@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, PrivateAttr
 from rollbook.clock import Clock, SystemClock
 from rollbook.errors import ServingError
 from rollbook.records.json_values import JsonObject
-from rollbook.servers.http_client import raise_for_status, request
+from rollbook.servers.http_client import InnerServerError, request
 from rollbook.servers.openai_retry import (
     RATE_LIMIT_ERROR_CODES,
     RETRY_ERROR_CODES,
@@ -31,6 +31,7 @@ from rollbook.servers.openai_retry import (
     permanent_code,
     retry_after_seconds,
 )
+from rollbook.servers.redaction import redacted_url
 
 __all__ = ["RATE_LIMIT_ERROR_CODES", "RETRY_ERROR_CODES", "NeMoGymAsyncOpenAI", "PermanentEndpointError"]
 
@@ -96,13 +97,14 @@ class NeMoGymAsyncOpenAI(BaseModel):
             response = await self._send(method, url, body)
             if response.status < _ERRORS_FROM:
                 return _json_object(url, await response.read())
-            self._trip_if_permanent(url, response.status, await response.read())
+            content = await response.read()
+            self._trip_if_permanent(url, response.status, content)
             hint = retry_after_seconds(response.headers.get("Retry-After"), self._clock.now())
             free = is_free(response.status, hint, patience)
             spent = Spent(spent.attempts + (not free), spent.seconds)
             wait = next_wait(response.status, hint, self._chance(), patience, spent)
             if wait is None:
-                await _raise(response)
+                raise _final_error(response, content)
             _LOG.info("%s answered HTTP %d; asked again in %.1f s", url, response.status, wait)
             await self._clock.sleep(wait)
             spent = Spent(spent.attempts, spent.seconds + wait)
@@ -134,10 +136,12 @@ class NeMoGymAsyncOpenAI(BaseModel):
             self._refuse_if_tripped()
 
 
-async def _raise(response: ClientResponse) -> NoReturn:
-    await raise_for_status(response)
-    msg = f"HTTP {response.status} is no error"
-    raise AssertionError(msg)
+def _final_error(response: ClientResponse, body: bytes) -> InnerServerError:
+    """The error whose content says status and address too: it goes up the chain as the only trace of the endpoint."""
+    url = redacted_url(str(response.url))
+    content = f"HTTP {response.status} from {url}: ".encode() + body
+    reason = (response.status, response.reason or "")
+    return InnerServerError(response.method, url, reason, dict(response.headers), content)
 
 
 def _excerpt(body: bytes) -> str:

@@ -163,6 +163,7 @@ async def test_a_bad_request_is_not_tried_again(endpoint):
     endpoint.script += [error(400, message="wrong shape")]
     with pytest.raises(ClientResponseError) as raised:
         await client_of(endpoint).create_response(model="m", input="q")
+    assert raised.value.response_content.startswith(b"HTTP 400 from http://127.0.0.1:")
     assert b"wrong shape" in raised.value.response_content
     assert len(endpoint.seen) == 1
 

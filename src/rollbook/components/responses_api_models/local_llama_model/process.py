@@ -38,7 +38,7 @@ _TIED = """
 exec 3<&0
 "$@" </dev/null 3<&- &
 child=$!
-(read -r _ <&3; kill "$child" 2>/dev/null) &
+(read -r _ <&3; kill "$child" 2>/dev/null; sleep 4; kill -9 "$child" 2>/dev/null) &
 watcher=$!
 exec 3<&-
 wait "$child"
