@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import orjson
 from fastapi import HTTPException
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from rollbook.records.json_values import JsonObject
 
@@ -52,23 +53,35 @@ def failure_json(error: BaseException) -> JsonObject:
 async def _replay(
     call: "asyncio.Task[T]", events: Callable[[T], Iterable[bytes]], failed: Callable[[JsonObject], Iterable[bytes]]
 ) -> AsyncIterator[bytes]:
-    try:
-        while not call.done():
-            await asyncio.wait({call}, timeout=KEEPALIVE_SECONDS)
-            if not call.done():
-                yield KEEPALIVE
-        error = asyncio.CancelledError() if call.cancelled() else call.exception()
-        for event in events(call.result()) if error is None else failed(failure_json(error)):
-            yield event
-    finally:
-        call.cancel()
+    while not call.done():
+        await asyncio.wait({call}, timeout=KEEPALIVE_SECONDS)
+        if not call.done():
+            yield KEEPALIVE
+    error = asyncio.CancelledError() if call.cancelled() else call.exception()
+    for event in events(call.result()) if error is None else failed(failure_json(error)):
+        yield event
+
+
+class Replayed(StreamingResponse):
+    """A reply that holds a call: when the reply ends, sent or not, the call ends too."""
+
+    def __init__(self, call: "asyncio.Task[T]", body: AsyncIterator[bytes]) -> None:
+        super().__init__(body, media_type="text/event-stream", headers=_HEADERS)
+        self._call = call
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the reply."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._call.cancel()
 
 
 def streamed(
     call: "asyncio.Task[T]", events: Callable[[T], Iterable[bytes]], failed: Callable[[JsonObject], Iterable[bytes]]
-) -> StreamingResponse:
+) -> Replayed:
     """A reply that waits for `call` and then sends its events, or those of its failure."""
-    return StreamingResponse(_replay(call, events, failed), media_type="text/event-stream", headers=_HEADERS)
+    return Replayed(call, _replay(call, events, failed))
 
 
 async def fails_early(call: "asyncio.Task[Any]") -> bool:

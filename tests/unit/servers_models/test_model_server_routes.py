@@ -1,4 +1,5 @@
 import asyncio
+import threading
 from typing import Any
 
 import aiohttp
@@ -17,6 +18,7 @@ from rollbook import (
 )
 from unit.servers_models.serving import call, events, post, serving
 
+FREED_WITHIN_SECONDS = 5.0
 TEXT = {"type": "output_text", "text": "hello", "annotations": []}
 MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [TEXT]}
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
@@ -34,12 +36,23 @@ class ScriptedModel(SimpleResponsesAPIModel):
     """Answers as its `metadata` or its last message tells it, and keeps what it was asked."""
 
     asked: list[Any] = []  # noqa: RUF012  pydantic copies it
+    begun: Any = None
+    freed: Any = None
+
+    async def wait(self) -> None:
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.freed.set()
 
     async def responses(self, request: Request, body: NeMoGymResponseCreateParamsNonStreaming) -> NeMoGymResponse:
         self.asked.append(body)
         wish = (body.metadata or {}).get("wish")
         if wish == "break":
             raise RuntimeError("secret inner address")
+        if wish == "wait":
+            await self.wait()
         if wish == "refuse":
             raise HTTPException(413, "too long")
         items = [THOUGHT, MESSAGE, CALL] if body.tools else [MESSAGE]
@@ -65,7 +78,7 @@ class ScriptedModel(SimpleResponsesAPIModel):
 def model_server():
     config = BaseResponsesAPIModelConfig(host="127.0.0.1", port=1, entrypoint="app.py", name="policy_model")
     client = ServerClient(BaseServerConfig(host="127.0.0.1", port=1), {})
-    return ScriptedModel(config=config, server_client=client)
+    return ScriptedModel(config=config, server_client=client, begun=threading.Event(), freed=threading.Event())
 
 
 @pytest.fixture(scope="module")
@@ -294,3 +307,19 @@ def test_what_a_response_request_cannot_say_is_refused_by_name(url, key):
 async def test_a_session_cookie_comes_with_every_reply(url):
     reply = await call("POST", f"{url}/v1/responses", {"input": "q"})
     assert reply.headers["set-cookie"].startswith("ScriptedModel___policy_model=")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", ["/v1/responses", "/ng-rollout/3-0/v1/responses"])
+async def test_a_client_that_goes_away_frees_the_model(served, url, path, stream):
+    server, _ = served
+    server.begun.clear()
+    server.freed.clear()
+    asking = asyncio.ensure_future(
+        call("POST", url + path, {"input": "q", "metadata": {"wish": "wait"}, **({"stream": True} if stream else {})})
+    )
+    assert await asyncio.to_thread(server.begun.wait, FREED_WITHIN_SECONDS)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert await asyncio.to_thread(server.freed.wait, FREED_WITHIN_SECONDS)

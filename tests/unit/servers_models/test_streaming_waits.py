@@ -2,6 +2,7 @@ import asyncio
 
 import pytest
 from fastapi import HTTPException
+from starlette.requests import ClientDisconnect
 
 from rollbook.servers import streaming_chat, streaming_messages, streaming_sse
 from rollbook.servers.streaming_sse import fails_early, failure_json, streamed
@@ -40,11 +41,17 @@ async def test_a_late_failure_is_an_error_event(no_wait):
     assert last == b'event: error\ndata: {"error":' + error + b"}\n\n"
 
 
-async def test_a_client_that_goes_away_cancels_the_call(no_wait):
+@pytest.mark.parametrize("gone_at", ["http.response.start", "http.response.body"])
+async def test_a_client_that_goes_away_cancels_the_call(no_wait, gone_at):
     call = asyncio.ensure_future(asyncio.Event().wait())
-    body = streamed(call, as_events, streaming_chat.failed_events).body_iterator
-    await anext(body)
-    await body.aclose()
+
+    async def send(message):
+        if message["type"] == gone_at:
+            raise OSError("gone")
+
+    scope = {"type": "http", "asgi": {"spec_version": "2.4"}}
+    with pytest.raises(ClientDisconnect):
+        await streamed(call, as_events, streaming_chat.failed_events)(scope, asyncio.Event().wait, send)
     with pytest.raises(asyncio.CancelledError):
         await call
 
