@@ -1,0 +1,50 @@
+"""Code as a caller writes it; it is only type-checked, never run."""
+
+from typing import assert_type
+
+from rollbook import (
+    BaseResourcesServerConfig,
+    BaseVerifyRequest,
+    BaseVerifyResponse,
+    ModelServerRef,
+    NeMoGymResponse,
+    NeMoGymResponseCreateParamsNonStreaming,
+    ResourcesServerRef,
+    ServerClient,
+    SimpleResourcesServer,
+    capture_key,
+    get_response_json,
+    raise_for_status,
+)
+
+
+class CityRequest(BaseVerifyRequest):
+    expected_answer: str
+
+
+class CityResponse(BaseVerifyResponse):
+    expected_answer: str
+
+
+class Cities(SimpleResourcesServer):
+    config: BaseResourcesServerConfig
+
+    async def verify(self, body: CityRequest) -> CityResponse:
+        assert_type(body.response, NeMoGymResponse)
+        assert_type(body.responses_create_params, NeMoGymResponseCreateParamsNonStreaming)
+        return CityResponse(**body.model_dump(), reward=1.0)
+
+
+def cities_at(config: BaseResourcesServerConfig, client: ServerClient) -> Cities:
+    return Cities(config=config, server_client=client)
+
+
+async def asked(client: ServerClient, model: ModelServerRef, server: ResourcesServerRef) -> None:
+    assert_type(model.name, str)
+    assert_type(server.name, str)
+    reply = await client.post(server_name=model.name, url_path="/v1/responses", json={"input": "?"})
+    await raise_for_status(reply)
+    await get_response_json(reply)
+
+
+assert_type(capture_key("3-0", 1), str)
