@@ -121,7 +121,9 @@ def test_every_module_outside_the_shelf_states_its_rules():
     unruled = [
         module.place
         for module in modules()
-        if module.room not in {"components", "face"} and "\nRules:\n" not in (ast.get_docstring(module.tree) or "")
+        if module.room not in {"components", "face"}
+        and module.path.name != "__init__.py"
+        and "\nRules:\n" not in (ast.get_docstring(module.tree) or "")
     ]
     assert unruled == []
 
