@@ -28,7 +28,7 @@ from rollbook.errors import ServingError
 from rollbook.servers.addresses import AddressBook, base_url_of, server_block, server_type_of, top_level
 from rollbook.servers.client_pool import set_global_aiohttp_client
 from rollbook.servers.correlation import ROLLOUT_ID_HEADER, apply_rollout_prefix, current_rollout, rollout_id_from_run
-from rollbook.servers.embedded_registry import hand_out
+from rollbook.servers.embedded_registry import hand_out, hosts_servers
 from rollbook.servers.http_client import get_response_json, raise_for_status, request
 from rollbook.servers.sessions import SESSION_ID_KEY
 
@@ -88,7 +88,7 @@ class ServerClient:
             ServingError: the head server does not answer; names its URL. Also a `ValueError`.
 
         """
-        if os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME):
+        if os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME) or hosts_servers():
             return cls(head_server_config or cls.load_head_server_config(), get_global_config_dict())
         head = head_server_config or cls.load_head_server_config()
         return cls(head, fetch_global_config(head))

@@ -130,9 +130,10 @@ def register_embedded(
 
     """
     key = _key(host, port)
-    if key in _servers:
+    other = _alive(key)
+    if other is not None:
         raise PortTakenError(
-            f"{name!r} and {_servers[key].name!r} of this process both have the address {key}; "
+            f"{name!r} and {other.name!r} of this process both have the address {key}; "
             f"give one of them another port: ++{port_key}=<port>"
         )
     server = EmbeddedServer(host, port, app, name, port_key, state or {})
@@ -142,7 +143,14 @@ def register_embedded(
 
 def unregister_embedded(server: EmbeddedServer) -> None:
     """Forget `server`; a server that is not registered is no error."""
-    _servers.pop(_key(server.host, server.port), None)
+    key = _key(server.host, server.port)
+    if _servers.get(key) is server:
+        del _servers[key]
+
+
+def hosts_servers() -> bool:
+    """Whether any server lives in this process."""
+    return any(_alive(key) is not None for key in list(_servers))
 
 
 def find_embedded(url: str) -> EmbeddedServer | None:
@@ -153,7 +161,7 @@ def find_embedded(url: str) -> EmbeddedServer | None:
     if scheme != "http":
         return None
     authority = rest.partition("/")[0].partition("?")[0]
-    return _servers.get(authority) or _servers.get(_loopback(authority))
+    return _alive(authority) or _alive(_loopback(authority))
 
 
 def hand_out(url: str) -> str:
@@ -167,6 +175,15 @@ def hand_out(url: str) -> str:
     if server is not None:
         server.open_port()
     return url
+
+
+def _alive(key: str) -> EmbeddedServer | None:
+    """Return the server at `key`; one whose event loop has ended is forgotten."""
+    server = _servers.get(key)
+    if server is None or not server.loop.is_closed():
+        return server
+    del _servers[key]
+    return None
 
 
 def _key(host: str, port: int) -> str:

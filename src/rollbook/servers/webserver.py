@@ -34,6 +34,7 @@ from rollbook.servers.listening import GRACEFUL_SHUTDOWN_SECONDS, KEEP_ALIVE_SEC
 WORKER_ENV_VAR_NAME: Final = "IS_NEMO_GYM_FASTAPI_WORKER"
 ENTRYPOINT_ENV_VAR_NAME: Final = "IS_NEMO_GYM_FASTAPI_ENTRYPOINT"
 LAUNCHER_PIPE_ENV_VAR_NAME: Final = "ROLLBOOK_LAUNCHER_PIPE"
+LOOPBACK: Final = "127.0.0.1"
 _OPEN_FILES: Final = 65_535
 _WORKER_HEALTHCHECK_SECONDS: Final = 30
 _LAST_SECONDS: Final = 3.0
@@ -84,7 +85,7 @@ def instance_config(server_class: ServableClass, config: DictConfig, name: str) 
 def head_server_config(config: DictConfig) -> BaseServerConfig:
     """Return where the head server of `config` listens: 127.0.0.1:11000 unless it says otherwise."""
     given = OmegaConf.to_container(config.get("head_server") or OmegaConf.create({}), resolve=True)
-    return BaseServerConfig.model_validate({"host": "127.0.0.1", "port": 11_000, **cast("dict[str, object]", given)})
+    return BaseServerConfig.model_validate({"host": LOOPBACK, "port": 11_000, **cast("dict[str, object]", given)})
 
 
 def serve_here(server_class: ServableClass) -> FastAPI | None:
@@ -110,7 +111,7 @@ def serve_here(server_class: ServableClass) -> FastAPI | None:
     target = worker_target(config, name, workers) if workers > 1 else app
     uvicorn.run(
         target,
-        host=str(block["host"]),
+        host=str(block.get("host") or LOOPBACK),
         port=int(block["port"]),
         workers=workers if workers > 1 else None,
         http=KeepAliveProtocol,

@@ -122,6 +122,7 @@ APP = """
             return app
 
         async def run(self) -> dict[str, str]:
+            print("asked")
             return {"colour": self.config.favourite}
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import signal
 import socket
 
 import pytest
@@ -16,6 +17,12 @@ from unit.servers_core.stand_ins import Number, behind_a_socket, free_ports, in_
 def echo() -> FastAPI:
     """Answer with what was asked, as the application saw it."""
     app = FastAPI()
+
+    @app.middleware("http")
+    async def wrapped(request: Request, call_next):
+        reply = await call_next(request)
+        reply.headers["x-wrapped"] = "yes"
+        return reply
 
     @app.api_route("/echo/{rest:path}", methods=["GET", "POST", "PUT"])
     async def what(request: Request, rest: str) -> dict[str, object]:
@@ -202,6 +209,25 @@ async def test_two_servers_of_one_process_cannot_share_an_address():
     async with in_process(echo(), 9):
         with pytest.raises(PortTakenError, match=r"both have the address 127\.0\.0\.1:9"):
             register_embedded("localhost", 9, echo())
+
+
+def test_a_server_whose_event_loop_has_ended_is_forgotten():
+    async def registered():
+        register_embedded("127.0.0.1", 9, echo())
+
+    asyncio.run(registered())
+    assert find_embedded("http://127.0.0.1:9") is None
+    asyncio.run(registered())
+    assert find_embedded("http://127.0.0.1:9") is None
+
+
+async def test_opening_a_port_leaves_the_programs_signal_handlers_alone():
+    (port,) = free_ports(1)
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    async with in_process(probe().build_app(), port) as url:
+        hand_out(url)
+        assert await asyncio.to_thread(asyncio.run, through_another_loop(url))
+        assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 @pytest.mark.parametrize(

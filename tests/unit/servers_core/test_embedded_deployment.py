@@ -87,6 +87,14 @@ async def test_servers_start_in_order_talk_without_sockets_and_stop_in_reverse(r
     assert find_embedded(get_server_url(deployment.global_config_dict, "first")) is None
 
 
+async def test_code_inside_an_embedded_server_finds_its_deployment_without_a_head_server(root):
+    async with EmbeddedDeployment(recorders(root)) as deployment:
+        client = ServerClient.load_from_global_config()
+        assert client.head_server_config == deployment.head_server_config
+        assert await (await client.post("second", "/lamp")).json() == "second"
+    seen()
+
+
 async def test_a_blocking_handler_runs_in_a_thread(root):
     async with EmbeddedDeployment(recorders(root)) as deployment:
         name = orjson.loads((await deployment.send("first", "/thread", b"")).body)
