@@ -17,11 +17,12 @@ from typing import Final
 from omegaconf import DictConfig
 
 from rollbook.config.types import BaseServerConfig
-from rollbook.servers.child_process import signal_group
+from rollbook.servers.child_process import ServerProcess, signal_group
 from rollbook.servers.processes import ProcessDeployment
 from rollbook.servers.state_file import KnownProcess, known_process, read_state, state_path, write_state
 from rollbook.servers.status import InstanceStatus
 from rollbook.servers.waiting import until
+from rollbook.servers.webserver import head_server_config
 
 _KILL_SECONDS: Final = 2.0
 
@@ -69,16 +70,23 @@ class StopReport:
 
 async def start_environment(config: DictConfig, log_dir: Path, *, state_dir: Path | None = None) -> RunningEnvironment:
     """Start every server of `config` as a process, and return when all are ready; see `ProcessDeployment.start`."""
-    deployment = ProcessDeployment(config, log_dir)
-    await deployment.start()
-    try:
-        path = state_path(deployment.head_server_config, state_dir)
-        servers = [known_process(process.name, process.pid) for process in deployment.processes]
+    path = state_path(head_server_config(config), state_dir)
+    written = False
+
+    def write_down(processes: Sequence[ServerProcess]) -> None:
+        nonlocal written
+        servers = [known_process(process.name, process.pid) for process in processes]
+        written = True
         write_state(path, known_process("launcher", os.getpid()), servers)
+
+    running = RunningEnvironment(ProcessDeployment(config, log_dir, on_spawned=write_down), path)
+    try:
+        await running.deployment.start()
     except BaseException:
-        await deployment.close()
+        if written:
+            path.unlink(missing_ok=True)
         raise
-    return RunningEnvironment(deployment, path)
+    return running
 
 
 async def stop_environment(

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -48,16 +48,25 @@ _PROGRESS_SECONDS: Final = 30.0
 
 
 class ProcessDeployment:
-    """Servers that run as processes on this machine. Logs go to `<log_dir>/<instance>.log`."""
+    """Servers that run as processes on this machine. Logs go to `<log_dir>/<instance>.log`.
+
+    `on_spawned` is told the processes as soon as they exist, before they answer.
+    """
 
     def __init__(
-        self, global_config_dict: DictConfig, log_dir: Path, *, connect_grace: float = CONNECT_GRACE_SECONDS
+        self,
+        global_config_dict: DictConfig,
+        log_dir: Path,
+        *,
+        connect_grace: float = CONNECT_GRACE_SECONDS,
+        on_spawned: Callable[[Sequence[ServerProcess]], None] | None = None,
     ) -> None:
         self.global_config_dict = global_config_dict
         self.head_server_config = head_server_config(global_config_dict)
         self.log_dir = log_dir
         self.ready = False
         self._grace = connect_grace
+        self._on_spawned = on_spawned
         self._addresses = AddressBook(global_config_dict)
         self._pipe: LauncherPipe | None = None
         self._head: Listener | None = None
@@ -127,6 +136,8 @@ class ProcessDeployment:
         text = OmegaConf.to_yaml(self.global_config_dict, resolve=True)
         for instance in instances:
             self._processes[instance.name] = ServerProcess.spawn(instance, text, self.log_dir, self._pipe)
+        if self._on_spawned is not None:
+            self._on_spawned(self.processes)
 
     async def _wait_until_up(self, process: ServerProcess) -> None:
         loop = asyncio.get_running_loop()

@@ -234,6 +234,33 @@ async def test_an_environment_whose_state_cannot_be_written_is_stopped(root, tmp
         socket.create_connection(("127.0.0.1", config.colours.resources_servers.colours.port), timeout=1)
 
 
+async def test_a_start_that_fails_leaves_the_state_of_a_running_environment_alone(root, tmp_path):
+    write_component(root, "colours")
+    write_component(root, "lamp", DIES)
+    config = configuration({"lamp": {}})
+    head = BaseServerConfig.model_validate(dict(config.head_server))
+    with pytest.raises(ServerDiedError):
+        await start_environment(config, tmp_path / "logs", state_dir=tmp_path)
+    assert not state_path(head, tmp_path).exists()
+    write_state(state_path(head, tmp_path), known_process("launcher", os.getpid()), [])
+    with socket.create_server(("127.0.0.1", head.port)), pytest.raises(PortTakenError):
+        await start_environment(config, tmp_path / "logs", state_dir=tmp_path)
+    assert state_path(head, tmp_path).exists()
+
+
+async def test_an_environment_that_is_still_starting_is_written_down_already(root, tmp_path):
+    write_component(root, "silent", "import threading\nthreading.Event().wait()\n")
+    config = configuration({"silent": {}})
+    path = state_path(BaseServerConfig.model_validate(dict(config.head_server)), tmp_path)
+    starting = asyncio.create_task(start_environment(config, tmp_path / "logs", state_dir=tmp_path))
+    assert await until(path.exists, 10)
+    pids = [server.pid for server in read_state(path).servers]
+    starting.cancel()
+    await asyncio.wait({starting})
+    assert await gone(pids)
+    assert not path.exists()
+
+
 async def test_starting_an_environment_writes_its_state_and_closing_strikes_it_out(root, tmp_path):
     write_component(root, "colours")
     environment = await start_environment(configuration({"colours": {}}), tmp_path / "logs", state_dir=tmp_path)
