@@ -1,6 +1,6 @@
 """A real model: a GGUF file behind llama.cpp's server, through two environments.
 
-Set ROLLBOOK_LLAMA_SERVER to the binary and ROLLBOOK_GGUF to the model file; without both, skipped.
+Set ROLLBOOK_LLAMA_SERVER to the binary and ROLLBOOK_GGUF_MODEL to the model file; without both, skipped.
 """
 
 import json
@@ -10,11 +10,11 @@ import pytest
 
 from rollbook.cli import main
 
-BINARY, MODEL = os.environ.get("ROLLBOOK_LLAMA_SERVER"), os.environ.get("ROLLBOOK_GGUF")
+BINARY, MODEL = os.environ.get("ROLLBOOK_LLAMA_SERVER"), os.environ.get("ROLLBOOK_GGUF_MODEL")
 
 pytestmark = [
     pytest.mark.real_model,
-    pytest.mark.skipif(not (BINARY and MODEL), reason="ROLLBOOK_LLAMA_SERVER and ROLLBOOK_GGUF name no real model"),
+    pytest.mark.skipif(not (BINARY and MODEL), reason="no real model is named"),
 ]
 
 

@@ -25,7 +25,7 @@ from rollbook.plan.expand import Expansion
 from rollbook.plan.rollouts import rollout_of
 from rollbook.records.event import RunPlanned
 from rollbook.records.json_values import JsonObject
-from rollbook.records.standing import Coverage
+from rollbook.records.standing import Coverage, Standings
 from rollbook.scoring.tally import Tally
 from rollbook.servers.deployment import Deployment
 from rollbook.verbs.aggregate import aggregate
@@ -124,9 +124,11 @@ class Session:
             clock=self.clock,
         )
         coverage = standings.coverage(planned)
+        if not coverage.law_holds:
+            self.notes.append(f"the files hold records beyond the plan's {planned} rollouts; the counts do not add up")
         self._refuse_empty(coverage)
         metrics = await self._aggregated()
-        return self._result(coverage, metrics)
+        return self._result(standings, coverage, metrics)
 
     def _refuse_empty(self, coverage: Coverage) -> None:
         if coverage.settled_with_result == 0:
@@ -146,9 +148,9 @@ class Session:
             return []
         return await aggregate(self.run.paths, self.deployment)
 
-    def _result(self, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
+    def _result(self, standings: Standings, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
         tally = Tally()
-        for record in self.run.standings():
+        for record in standings:
             tally.add(record)
         failed = [entry for entry in metrics if "aggregation_error" in entry]
         for entry in failed:
