@@ -9,6 +9,7 @@ Rules:
 Source: servers.md §2.3.
 """
 
+import errno
 import os
 import re
 import signal
@@ -109,10 +110,9 @@ class ServerProcess:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise ServingError(
-                f"server {instance.name!r} cannot be started ({error.strerror}); "
-                f"its configuration is {len(config_yaml)} bytes of YAML"
-            ) from error
+            too_long = f": {len(config_yaml)} bytes of configuration are more than an environment variable holds"
+            why = too_long if error.errno == errno.E2BIG else f" ({error.strerror}: {error.filename})"
+            raise ServingError(f"server {instance.name!r} cannot be started{why}") from error
         return cls(instance, process, log_file, time.time())
 
     def death(self, when: str) -> ServingError:

@@ -76,8 +76,8 @@ async def start_environment(config: DictConfig, log_dir: Path, *, state_dir: Pat
     def write_down(processes: Sequence[ServerProcess]) -> None:
         nonlocal written
         servers = [known_process(process.name, process.pid) for process in processes]
-        written = True
         write_state(path, known_process("launcher", os.getpid()), servers)
+        written = True
 
     running = RunningEnvironment(ProcessDeployment(config, log_dir, on_spawned=write_down), path)
     try:

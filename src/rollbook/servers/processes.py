@@ -131,7 +131,13 @@ class ProcessDeployment:
                 held.close()
 
     def _spawn(self, instances: Sequence[ServerInstanceConfig]) -> None:
-        self.log_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            self.log_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ServingError(
+                f"no logs can be written to {self.log_dir} ({error.strerror}); give another folder: "
+                "++nemo_gym_log_dir=<folder>"
+            ) from error
         self._pipe = LauncherPipe.open()
         text = OmegaConf.to_yaml(self.global_config_dict, resolve=True)
         for instance in instances:

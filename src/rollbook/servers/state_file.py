@@ -82,13 +82,23 @@ def state_path(head: BaseServerConfig, state_dir: Path | None = None) -> Path:
 
 
 def write_state(path: Path, launcher: KnownProcess, servers: Sequence[KnownProcess]) -> None:
-    """Write a state file that the user alone can read."""
+    """Write a state file that the user alone can read.
+
+    Raises:
+        ServingError: it cannot be written.
+
+    """
     text = json.dumps({"launcher": asdict(launcher), "servers": [asdict(server) for server in servers]})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ServingError(
+            f"{path} cannot be written ({error.strerror}); set XDG_RUNTIME_DIR to a folder of your own"
+        ) from error
 
 
 def read_state(path: Path) -> EnvironmentState | None:

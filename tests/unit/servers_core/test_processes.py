@@ -224,11 +224,24 @@ def test_a_state_file_that_is_none_is_an_error_that_says_what_to_do(tmp_path):
     assert read_state(tmp_path / "absent.json") is None
 
 
+async def test_logs_that_cannot_be_written_are_said_with_the_key_that_moves_them(root, tmp_path):
+    write_component(root, "colours")
+    (tmp_path / "a_file").write_text("")
+    with pytest.raises(ServingError, match=r"no logs can be written to .*a_file/logs.*\+\+nemo_gym_log_dir=<folder>"):
+        await ProcessDeployment(configuration({"colours": {}}), tmp_path / "a_file" / "logs").start()
+
+
+async def test_a_configuration_too_long_for_the_environment_is_said_to_be(root, tmp_path):
+    write_component(root, "colours")
+    with pytest.raises(ServingError, match=r"'colours' cannot be started: \d+ bytes of configuration are more than"):
+        await ProcessDeployment(configuration({"colours": {}}, long="x" * 4_000_000), tmp_path).start()
+
+
 async def test_an_environment_whose_state_cannot_be_written_is_stopped(root, tmp_path):
     write_component(root, "colours")
     (tmp_path / "a_file").write_text("")
     config = configuration({"colours": {}})
-    with pytest.raises(OSError, match="a_file"):
+    with pytest.raises(ServingError, match=r"a_file/head.* cannot be written \(.*XDG_RUNTIME_DIR"):
         await start_environment(config, tmp_path / "logs", state_dir=tmp_path / "a_file")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", config.colours.resources_servers.colours.port), timeout=1)
