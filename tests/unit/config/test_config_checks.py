@@ -92,6 +92,14 @@ def test_a_policy_model_that_a_verifier_does_not_admit_is_refused(colours, parse
         parse(colours, f"+{VERIFIER}.allowed_model_types={admitted}")
 
 
+def test_the_model_that_is_checked_is_the_one_the_verifiers_agents_ask(colours, parse):
+    other = "+other_model.responses_api_models.vllm_model={entrypoint: app.py}"
+    tokens = [colours, other, f"++{AGENT}.model_server.name=other_model"]
+    parse(*tokens, f"+{VERIFIER}.allowed_model_types=[vllm_model]")
+    with pytest.raises(UnsupportedModelPairingError, match="`other_model` is a vllm_model"):
+        parse(*tokens, f"+{VERIFIER}.allowed_model_types=[openai_model]")
+
+
 def test_an_admitted_policy_model_passes(colours, parse):
     parse(colours, f"+{VERIFIER}.allowed_model_types=[vllm_model,openai_model]")
 
