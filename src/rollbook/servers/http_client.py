@@ -14,7 +14,7 @@ Source: servers.md §4.1, §4.2; collection.md §3.6.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any, Final, cast
 
@@ -118,7 +118,7 @@ class _Attempts:
         self._tries = 0
         self._deadline = asyncio.get_running_loop().time() + grace
 
-    def go_on(self, error: BaseException, options: dict[str, Any]) -> bool:
+    def go_on(self, error: BaseException, options: Mapping[str, Any]) -> bool:
         self._tries += 1
         one_write = isinstance(options.get("data"), (bytes, str, NoneType))
         if not may_try_again(error, replay=self._replay, one_write=one_write) or self._tries == self._most:
@@ -134,7 +134,7 @@ class _Attempts:
         return allowed
 
 
-async def _embedded(server: EmbeddedServer, method: str, url: str, options: dict[str, Any]) -> ClientResponse | None:
+async def _embedded(server: EmbeddedServer, method: str, url: str, options: Mapping[str, Any]) -> ClientResponse | None:
     """Answer in this process, or return None when the request has to go through the server's port."""
     asked = as_embedded_request(method, server.base_url, url, options)
     if asked is None or server.loop is not asyncio.get_running_loop():

@@ -77,8 +77,8 @@ class Listener:
         return int(self.bound.getsockname()[1])
 
     def start(self) -> None:
-        """Serve from now on, in the running loop."""
-        if self._task is None:
+        """Serve from now on, in the running loop; a listener that was closed stays closed."""
+        if self._task is None and not self._server.should_exit:
             self._task = asyncio.get_running_loop().create_task(self._server.serve([self.bound]))
 
     async def close(self) -> None:

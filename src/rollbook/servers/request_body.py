@@ -41,7 +41,7 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 
-def with_encoded_json(options: dict[str, Any]) -> dict[str, Any]:
+def with_encoded_json(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return aiohttp's keyword arguments with `json` in place of `data`, as bytes and with its content type."""
     if "json" not in options:
         return options

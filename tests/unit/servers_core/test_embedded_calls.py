@@ -211,6 +211,15 @@ async def test_two_servers_of_one_process_cannot_share_an_address():
             register_embedded("localhost", 9, echo())
 
 
+async def test_a_port_that_is_handed_out_and_closed_at_once_is_closed():
+    (port,) = free_ports(1)
+    async with in_process(echo(), port) as url:
+        hand_out(url)
+    await asyncio.sleep(0)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=1)
+
+
 def test_a_server_whose_event_loop_has_ended_is_forgotten():
     async def registered():
         register_embedded("127.0.0.1", 9, echo())
