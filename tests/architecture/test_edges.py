@@ -19,10 +19,14 @@ ENDING_KEY = re.compile(
 
 
 def _swallowers(module: Module) -> Iterator[str]:
-    for name, function in functions(module.tree):
-        for node in ast.walk(function):
-            if isinstance(node, ast.ExceptHandler) and _catches_everything(node) and not _raises_again(node):
-                yield f"{module.place}: {name}"
+    owners = {handler: name for name, function in functions(module.tree) for handler in _handlers(function)}
+    for handler in _handlers(module.tree):
+        if _catches_everything(handler) and not _raises_again(handler):
+            yield f"{module.place}: {owners.get(handler, 'the module itself')}"
+
+
+def _handlers(tree: ast.AST) -> list[ast.ExceptHandler]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
 
 
 def _catches_everything(handler: ast.ExceptHandler) -> bool:
