@@ -16,7 +16,7 @@ from typing import Final
 
 import click
 
-from rollbook.cli.terminal import note, say_error
+from rollbook.cli.terminal import fit, note, say_error
 from rollbook.cli.verb import Verb, VerbGroup
 from rollbook.errors import RollbookError
 
@@ -57,6 +57,7 @@ def _said(error: Exception) -> int:
         case click.Abort():
             return _interrupted()
         case click.ClickException():
+            error.message = fit(error.message)
             error.show()
             return error.exit_code
         case RollbookError():

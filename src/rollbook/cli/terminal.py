@@ -19,24 +19,30 @@ from rollbook.live.escape import escaped
 _KEPT: Final = "\n\t"
 
 
+def fit(text: str) -> str:
+    """Return `text` as it may be shown: line breaks and tabs stay, other control characters become escapes."""
+    return escaped(text, _KEPT)
+
+
 def say(text: str) -> None:
     """Write one result line to standard output."""
-    click.echo(escaped(text, _KEPT))
+    click.echo(fit(text))
 
 
 def note(text: str) -> None:
     """Write one line about what is going on to standard error."""
-    click.echo(escaped(text, _KEPT), err=True)
+    click.echo(fit(text), err=True)
 
 
 def say_json(value: object) -> None:
-    """Write `value` to standard output as one JSON document."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    """Write `value` to standard output as one JSON document; what a terminal must not see is a JSON escape."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    click.echo(text if fit(text) == text else json.dumps(value, indent=2, default=str))
 
 
 def say_error(message: str) -> None:
     """Write one red `Error:` line to standard error."""
-    click.echo(click.style(escaped(f"Error: {message}", _KEPT), fg="red"), err=True)
+    click.echo(click.style(fit(f"Error: {message}"), fg="red"), err=True)
 
 
 class EscapedLines(logging.Formatter):
@@ -44,7 +50,7 @@ class EscapedLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Format `record` and escape what it carries."""
-        return escaped(super().format(record), _KEPT)
+        return fit(super().format(record))
 
 
 def log_to_stderr(*, verbose: bool) -> None:

@@ -100,6 +100,14 @@ def test_an_error_is_one_line_on_standard_error(error, code, line, monkeypatch, 
     assert (said.out, said.err.removeprefix("\n")) == ("", line)
 
 
+def test_a_typo_cannot_drive_the_terminal(capsys):
+    exit_code_of(["ev\x1b[31ml"])
+    exit_code_of(["eval", "run", "--li\x1b[31mmit", "3"])
+    said = capsys.readouterr().err
+    assert "\\x1b[31m" in said
+    assert "\x1b" not in said
+
+
 def test_a_defect_of_ours_is_one_line_too(monkeypatch, capsys):
     assert _ending_with(KeyError("lost"), monkeypatch) == 1
     said = capsys.readouterr().err

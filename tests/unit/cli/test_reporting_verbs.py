@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rollbook.cli.entry import exit_code_of
+from rollbook.cli.terminal import fit, say_json
 
 CONFIG = """
 policy_api_key: sk-secret
@@ -30,6 +31,14 @@ def test_a_listing_is_one_json_list(here, capsys):
     entries = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}
     assert entries["colours"]["variants"] == ["strict"]
     assert entries["colours"]["path"] == str(here / "resources_servers" / "colours")
+
+
+@pytest.mark.parametrize("text", ["é 日本", "a\x9b31mb", "\u202e", "\ud800", "\x1b[31m"])
+def test_json_on_a_terminal_is_the_same_text_and_drives_nothing(text, capsys):
+    say_json({"text": text})
+    said = capsys.readouterr().out
+    assert json.loads(said) == {"text": text}
+    assert fit(said) == said
 
 
 def test_a_listing_cannot_drive_the_terminal(here, capsys):
