@@ -165,7 +165,7 @@ class TerminalView:
         """Redraw the line with the present counts."""
         if not self._closed:
             self._live.start()
-            self._spinner.update(text=Text(self._line()))
+            self._spinner.update(text=Text(self._line(), no_wrap=True, overflow="ellipsis"))
 
     def close(self) -> None:
         """Leave the last line standing."""
