@@ -48,8 +48,8 @@ class _Chosen:
 _pools: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Pools]" = WeakKeyDictionary()
 
 
-def set_global_aiohttp_client(config: Mapping[str, object]) -> ClientSession:
-    """Use the top level of `config` for this loop's client and for those of later loops; return the client.
+def choose_client_settings(config: Mapping[str, object]) -> ClientSettings:
+    """Use the top level of `config` for clients opened from now on; return what it says.
 
     Raises:
         ConfigError: a knob of the client that is no number.
@@ -58,6 +58,17 @@ def set_global_aiohttp_client(config: Mapping[str, object]) -> ClientSession:
     settings = read_client_settings(config)
     warn_about_capacity(config, settings)
     _Chosen.settings = settings
+    return settings
+
+
+def set_global_aiohttp_client(config: Mapping[str, object]) -> ClientSession:
+    """Use the top level of `config` for this loop's client and for later ones; return the client.
+
+    Raises:
+        ConfigError: a knob of the client that is no number.
+
+    """
+    settings = choose_client_settings(config)
     pools = _of_running_loop()
     if pools.settings != settings:
         pools.abandon()

@@ -128,7 +128,8 @@ class _Attempts:
         else:
             allowed = self._tries < MAX_NUM_TRIES or self._most is not None
         if allowed and self._tries % _LOG_EVERY == 1:
-            _LOG.warning("%s at %s cannot be reached: %r; trying again (%d)", self._name, self._url, error, self._tries)
+            kind = type(error).__name__
+            _LOG.warning("%s at %s failed: %s: %s; tried again (%d)", self._name, self._url, kind, error, self._tries)
         if allowed and is_global_aiohttp_client_request_debug_enabled():
             _LOG.info("request body: %.*r", _DEBUG_CHARS, options.get("data"))
         return allowed

@@ -106,7 +106,7 @@ class ProcessDeployment:
             self._head = Listener(head_app(config, lambda: self.ready, lambda: self.instances), self._head_socket())
             self._head.start()
             self._spawn(instances)
-            await asyncio.gather(*(self._wait_until_up(process) for process in self.processes))
+            await self._wait_until_all_are_up()
             await self._or_death(wait_for_model_endpoints(config))
         except BaseException:
             await self.close()
@@ -144,6 +144,15 @@ class ProcessDeployment:
             self._processes[instance.name] = ServerProcess.spawn(instance, text, self.log_dir, self._pipe)
         if self._on_spawned is not None:
             self._on_spawned(self.processes)
+
+    async def _wait_until_all_are_up(self) -> None:
+        waits = [asyncio.ensure_future(self._wait_until_up(process)) for process in self.processes]
+        try:
+            await asyncio.gather(*waits)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.wait(waits)
 
     async def _wait_until_up(self, process: ServerProcess) -> None:
         loop = asyncio.get_running_loop()

@@ -21,13 +21,15 @@ from typing import Final, Protocol, TextIO, cast
 import uvicorn
 from fastapi import FastAPI
 from omegaconf import DictConfig, OmegaConf
+from pydantic import ValidationError
 
 from rollbook.config.names import NEMO_GYM_CONFIG_PATH_ENV_VAR_NAME
 from rollbook.config.parser import get_global_config_dict
 from rollbook.config.types import BaseRunServerInstanceConfig, BaseServerConfig
 from rollbook.errors import ConfigError
-from rollbook.servers.addresses import server_block, server_type_of
+from rollbook.servers.addresses import server_block, server_type_of, top_level
 from rollbook.servers.client import ServerClient
+from rollbook.servers.client_pool import choose_client_settings
 from rollbook.servers.client_settings import NUM_WORKERS_ENV_VAR_NAME
 from rollbook.servers.listening import GRACEFUL_SHUTDOWN_SECONDS, KEEP_ALIVE_SECONDS, KeepAliveProtocol
 
@@ -78,8 +80,9 @@ def instance_config(server_class: ServableClass, config: DictConfig, name: str) 
     block = OmegaConf.to_container(server_block(config, name), resolve=True)
     try:
         return server_class.config_class().model_validate({**cast("dict[str, object]", block), "name": name})
-    except ValueError as error:
-        raise ConfigError(f"the block of server {name!r} does not validate: {error}") from error
+    except ValidationError as error:
+        found = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        raise ConfigError(f"the block of server {name!r} does not validate: {found}") from error
 
 
 def head_server_config(config: DictConfig) -> BaseServerConfig:
@@ -97,6 +100,7 @@ def serve_here(server_class: ServableClass) -> FastAPI | None:
             f"{NEMO_GYM_CONFIG_PATH_ENV_VAR_NAME} is not set: servers are started by `gym env start` or `gym eval run`"
         )
     config = get_global_config_dict()
+    choose_client_settings(top_level(config))
     client = ServerClient(head_server_config(config), config)
     server = server_class(config=instance_config(server_class, config, name), server_client=client)
     if config.get("dry_run"):
@@ -106,6 +110,12 @@ def serve_here(server_class: ServableClass) -> FastAPI | None:
     sys.stdout = cast("TextIO", PrefixedLines(sys.stdout, f"({name}) "))
     if os.environ.get(WORKER_ENV_VAR_NAME):
         return app
+    run_until_stopped(app, config, name)
+    return None
+
+
+def run_until_stopped(app: FastAPI, config: DictConfig, name: str) -> None:
+    """Serve `app` at the address of the instance `name`, with as many workers as its block asks for."""
     block = server_block(config, name)
     workers = int(block.get("num_workers") or 1)
     target = worker_target(config, name, workers) if workers > 1 else app
@@ -122,7 +132,6 @@ def serve_here(server_class: ServableClass) -> FastAPI | None:
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,  # type: ignore[arg-type]  # any number of seconds
         timeout_worker_healthcheck=int(config.get("uvicorn_timeout_worker_healthcheck") or _WORKER_HEALTHCHECK_SECONDS),
     )
-    return None
 
 
 def worker_target(config: DictConfig, name: str, workers: int) -> str:

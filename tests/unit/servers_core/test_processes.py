@@ -35,6 +35,15 @@ def command_line(pid):
     return subprocess.run([ps, "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.fixture
+def closed_proxy(monkeypatch):
+    """Name a proxy that nobody listens at; a call that obeys it fails."""
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+
 def running(pids):
     return [pid for pid in pids if start_mark(pid) is not None]
 
@@ -43,7 +52,7 @@ async def gone(pids):
     return await until(lambda: not running(pids), 10)
 
 
-async def test_processes_serve_are_watched_and_leave_nothing_behind(root, tmp_path):
+async def test_processes_serve_are_watched_and_leave_nothing_behind(root, tmp_path, closed_proxy):
     write_component(root, "colours")
     secret = "not-for-the-process-list"
     config = configuration(

@@ -9,6 +9,7 @@ from pydantic import PrivateAttr
 
 from rollbook.config.types import BaseRunServerInstanceConfig
 from rollbook.errors import ConfigError
+from rollbook.servers.client_pool import choose_client_settings, current_client_settings
 from rollbook.servers.processes import ProcessDeployment
 from rollbook.servers.webserver import (
     LAUNCHER_PIPE_ENV_VAR_NAME,
@@ -103,6 +104,21 @@ def test_a_server_that_is_started_by_hand_says_how_servers_are_started(monkeypat
     monkeypatch.delenv("NEMO_GYM_CONFIG_PATH", raising=False)
     with pytest.raises(ConfigError, match=r"NEMO_GYM_CONFIG_PATH is not set.*gym env start"):
         Probe.run_webserver()
+
+
+def test_a_configuration_that_does_not_validate_shows_no_value():
+    with pytest.raises(ConfigError) as caught:
+        instance_config(Picky, one({"limit": "sk-secret"}), "picky")
+    assert "sk-secret" not in str(caught.value)
+
+
+async def test_a_servers_process_uses_the_clients_knobs(monkeypatch):
+    monkeypatch.setenv("NEMO_GYM_CONFIG_PATH", "picky")
+    config = one({"limit": 1}, dry_run=True, global_aiohttp_connect_timeout_seconds=3)
+    monkeypatch.setenv("NEMO_GYM_CONFIG_DICT", OmegaConf.to_yaml(config))
+    serve_here(Picky)
+    assert current_client_settings().connect_seconds == 3
+    choose_client_settings({})
 
 
 def test_a_dry_run_builds_the_server_and_serves_nothing(monkeypatch):
