@@ -7,6 +7,7 @@ Rules:
 Source: servers.md §10.1.
 """
 
+import io
 import logging
 import os
 import sys
@@ -16,7 +17,7 @@ from typing import Final
 
 import click
 
-from rollbook.cli.terminal import fit, note, say_error
+from rollbook.cli.terminal import note, say_error
 from rollbook.cli.verb import Verb, VerbGroup
 from rollbook.errors import RollbookError
 
@@ -57,8 +58,9 @@ def _said(error: Exception) -> int:
         case click.Abort():
             return _interrupted()
         case click.ClickException():
-            error.message = fit(error.message)
-            error.show()
+            shown = io.StringIO()
+            error.show(shown)
+            note(shown.getvalue().rstrip("\n"))
             return error.exit_code
         case RollbookError():
             say_error(str(error))
