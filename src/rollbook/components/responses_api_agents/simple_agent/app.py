@@ -50,7 +50,7 @@ UNFINISHED: Final = {
 
 
 class SimpleAgentConfig(BaseResponsesAPIAgentConfig):
-    """`max_steps` bounds the model calls of one request, null does not; without `execute_tools` calls stay unanswered."""
+    """`max_steps` bounds the model calls of one request; `execute_tools` false leaves tool calls unanswered."""
 
     resources_server: ResourcesServerRef | None = None
     model_server: ModelServerRef

@@ -1,0 +1,110 @@
+"""A relay in front of an agent: what comes in goes on as it is, and what comes back goes out as it is.
+
+Rules:
+* Body, headers, cookies and status are the two ends' own; nothing is read, and nothing is added.
+* A reply is passed on while it arrives.
+* An agent that cannot be reached is a gateway's failure: 502, or 504 when it took too long.
+
+Source: servers.md §3.10.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Final
+
+from aiohttp import ClientConnectionError, ClientResponse, ServerTimeoutError
+from fastapi import FastAPI, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from rollbook import (
+    AgentServerRef,
+    BaseRunServerInstanceConfig,
+    SimpleServer,
+    apply_rollout_prefix,
+    current_rollout_id,
+)
+
+BAD_GATEWAY: Final = 502
+GATEWAY_TIMEOUT: Final = 504
+HOP_BY_HOP: Final = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "host",
+        "content-length",
+        "accept-encoding",
+        "content-encoding",
+        "server",
+        "date",
+    }
+)
+
+
+class LegacyAgentConfig(BaseRunServerInstanceConfig):
+    """The agent behind this server."""
+
+    agent_server: AgentServerRef
+
+
+class LegacyAgentServer(SimpleServer):
+    """An environment server for an agent that runs its episodes itself."""
+
+    config: LegacyAgentConfig
+
+    def setup_webserver(self) -> FastAPI:
+        """Return the application with the two relayed routes."""
+        app = FastAPI()
+        app.post("/run")(self.run)
+        app.post("/aggregate_metrics")(self.aggregate_metrics)
+        return app
+
+    async def run(self, request: Request) -> Response:
+        """Relay an episode."""
+        return await self._relayed(request, "/run")
+
+    async def aggregate_metrics(self, request: Request) -> Response:
+        """Relay an aggregation."""
+        return await self._relayed(request, "/aggregate_metrics")
+
+    async def _relayed(self, request: Request, url_path: str) -> Response:
+        agent = self.config.agent_server.name
+        try:
+            reply = await self.server_client.post(
+                server_name=agent,
+                url_path=apply_rollout_prefix(url_path, current_rollout_id()),
+                data=await request.body(),
+                headers=dict(passed_on(request.headers.items())),
+                allow_redirects=False,
+            )
+        except (ClientConnectionError, TimeoutError) as error:
+            late = isinstance(error, (TimeoutError, ServerTimeoutError))
+            status = GATEWAY_TIMEOUT if late else BAD_GATEWAY
+            return JSONResponse(f"{agent!r} did not answer {url_path}: {error!r}", status)
+        relayed = StreamingResponse(chunks(reply), reply.status)
+        relayed.raw_headers = [
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in passed_on(reply.headers.items())
+        ]
+        return relayed
+
+
+def passed_on(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the headers that are not about one connection alone, names in lower case."""
+    return [(name.lower(), value) for name, value in headers if name.lower() not in HOP_BY_HOP]
+
+
+async def chunks(reply: ClientResponse) -> AsyncIterator[bytes]:
+    """Yield a reply's body as it arrives, and give its connection back."""
+    try:
+        async for chunk in reply.content.iter_any():
+            yield chunk
+    finally:
+        reply.close()
+
+
+if __name__ == "__main__":
+    LegacyAgentServer.run_webserver()
