@@ -10,6 +10,7 @@ Source: servers.md §3.6, §4.2; collection.md §3.3.
 
 import asyncio
 import contextvars
+import logging
 from collections.abc import Mapping, MutableSet
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,6 +22,7 @@ from starlette.types import ASGIApp, Message, Scope
 from rollbook.servers.embedded_response import EmbeddedResponse, RawHeaders
 from rollbook.servers.middleware import IN_PROCESS_EXTENSION
 
+_LOG = logging.getLogger(__name__)
 _ASGI: Final = {"version": "3.0", "spec_version": "2.4"}
 _EXTENSIONS: Final[dict[str, dict[object, object]]] = {IN_PROCESS_EXTENSION: {}}
 _BROKEN: Final = (500, [(b"content-type", b"text/plain; charset=utf-8")], b"Internal Server Error")
@@ -73,6 +75,8 @@ class _Exchange:
     def ended(self, task: "asyncio.Task[None]") -> None:
         """Settle a call whose application ended without a whole reply."""
         error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _LOG.error("an application of this process raised outside of its reply", exc_info=error)
         if self.reply.done():
             return
         if self.status:
@@ -80,7 +84,6 @@ class _Exchange:
             self.reply.exception()
         else:
             self.reply.set_result(_BROKEN)
-        del error
 
 
 def request_scope(request: EmbeddedRequest, host: str, port: int, state: Mapping[str, object]) -> Scope:

@@ -165,6 +165,17 @@ async def test_the_caller_has_its_reply_before_background_work_ends():
         await server.close()
 
 
+async def test_what_is_raised_after_the_reply_is_logged(caplog):
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"done"})
+        raise ZeroDivisionError("too late")
+
+    async with in_process(app) as url:
+        assert (await request("GET", url)).status == 200
+    assert "too late" in str(caplog.records[0].exc_info[1])
+
+
 async def test_the_port_is_bound_when_its_url_is_handed_out_and_not_before():
     (port,) = free_ports(1)
     async with in_process(probe().build_app(), port) as url:
