@@ -8,6 +8,7 @@ Rules:
 Source: servers.md §2.4, §3.2.
 """
 
+import gc
 import ipaddress
 import os
 import resource
@@ -119,6 +120,7 @@ def run_until_stopped(app: FastAPI, config: DictConfig, name: str) -> None:
     block = server_block(config, name)
     workers = int(block.get("num_workers") or 1)
     target = worker_target(config, name, workers) if workers > 1 else app
+    gc.freeze()  # what was loaded stays until the end
     uvicorn.run(
         target,
         host=str(block.get("host") or LOOPBACK),

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import socket
 import threading
 
@@ -92,6 +93,13 @@ async def test_code_inside_an_embedded_server_finds_its_deployment_without_a_hea
         client = ServerClient.load_from_global_config()
         assert client.head_server_config == deployment.head_server_config
         assert await (await client.post("second", "/lamp")).json() == "second"
+    seen()
+
+
+async def test_what_was_loaded_is_out_of_the_collectors_way_while_servers_run(root):
+    async with EmbeddedDeployment(recorders(root)):
+        assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() == 0
     seen()
 
 
