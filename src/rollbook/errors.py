@@ -13,8 +13,14 @@
     │   └── LedgerError                          a file that could not be written or read
     ├── ServingError                             servers that did not start, died, or cannot be found
     │   ├── ServerDiedError, PortTakenError, EndpointNotReadyError
+    │   ├── HeadServerUnreachableError           (also ValueError) no head server answers
+    │   ├── PermanentEndpointError               a model endpoint refused for good
     │   └── MissingPackageError                  an environment's own package is not installed
-    └── JudgeError                               a judge model could not be asked
+    ├── JudgeError                               a judge model could not be asked
+    └── SendFailed                               (in `records.exchange`) one exchange that brought no whole reply
+
+Beside the tree, by contract of the field: `InnerServerError` (an aiohttp error that carries the inner reply),
+`HandledEpisodeError` and `AgentSessionSetupError` (what an environment or an agent raises to say how it failed).
 
 Rules:
 * A message says what was found, where (file and line, or dotted path), and what to type next.
@@ -139,6 +145,14 @@ class PortTakenError(ServingError):
 
 class EndpointNotReadyError(ServingError):
     """A model endpoint that did not answer in time."""
+
+
+class HeadServerUnreachableError(ServingError, ValueError):
+    """The head server of a deployment does not answer."""
+
+
+class PermanentEndpointError(ServingError):
+    """A model endpoint that refused for good: a key that is not valid, or a budget that is spent."""
 
 
 class MissingPackageError(ServingError):

@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from rollbook.config.names import MODELS, NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME, RESOURCES_SERVERS
 from rollbook.config.parser import get_global_config_dict
 from rollbook.config.types import BaseServerConfig
-from rollbook.errors import ServingError
+from rollbook.errors import HeadServerUnreachableError
 from rollbook.servers.addresses import AddressBook, base_url_of, server_block, server_type_of, top_level
 from rollbook.servers.client_pool import set_global_aiohttp_client
 from rollbook.servers.correlation import ROLLOUT_ID_HEADER, apply_rollout_prefix, current_rollout, rollout_id_from_run
@@ -33,6 +33,7 @@ from rollbook.servers.http_client import get_response_json, raise_for_status, re
 from rollbook.servers.sessions import SESSION_ID_KEY
 
 __all__ = [
+    "HeadServerUnreachableError",
     "MODEL_SERVER_BASE_URL_ENV_VAR_NAME",
     "MODEL_SERVER_NAME_ENV_VAR_NAME",
     "SESSION_ID_KEY",
@@ -200,10 +201,6 @@ async def probe(url: str, seconds: float) -> ServerStatus:
     except ClientError as error:
         return ServerStatus.CONNECTION_ERROR if isinstance(error, OSError) else ServerStatus.UNKNOWN_ERROR
     return ServerStatus.SUCCESS
-
-
-class HeadServerUnreachableError(ServingError, ValueError):
-    """The head server of a deployment does not answer."""
 
 
 def fetch_global_config(head: BaseServerConfig, seconds: float = _HEAD_SECONDS) -> DictConfig:

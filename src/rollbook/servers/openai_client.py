@@ -18,7 +18,7 @@ from aiohttp import ClientResponse
 from pydantic import BaseModel, Field, PrivateAttr
 
 from rollbook.clock import Clock, SystemClock
-from rollbook.errors import ServingError
+from rollbook.errors import PermanentEndpointError
 from rollbook.records.json_values import JsonObject
 from rollbook.servers.http_client import InnerServerError, request
 from rollbook.servers.openai_retry import (
@@ -38,10 +38,6 @@ __all__ = ["RATE_LIMIT_ERROR_CODES", "RETRY_ERROR_CODES", "NeMoGymAsyncOpenAI", 
 _LOG = logging.getLogger(__name__)
 _EXCERPT = 400
 _ERRORS_FROM = 400
-
-
-class PermanentEndpointError(ServingError):
-    """A model endpoint that refused for good: a key that is not valid, or a budget that is spent."""
 
 
 class NeMoGymAsyncOpenAI(BaseModel):
