@@ -33,10 +33,10 @@ from rollbook.servers.http_client import get_response_json, raise_for_status, re
 from rollbook.servers.sessions import SESSION_ID_KEY
 
 __all__ = [
-    "HeadServerUnreachableError",
     "MODEL_SERVER_BASE_URL_ENV_VAR_NAME",
     "MODEL_SERVER_NAME_ENV_VAR_NAME",
     "SESSION_ID_KEY",
+    "HeadServerUnreachableError",
     "ServerClient",
     "ServerStatus",
     "get_response_json",

@@ -18,7 +18,7 @@ from aiohttp import ClientResponse
 from pydantic import BaseModel, Field, PrivateAttr
 
 from rollbook.clock import Clock, SystemClock
-from rollbook.errors import PermanentEndpointError
+from rollbook.errors import PermanentEndpointError, ServingError
 from rollbook.records.json_values import JsonObject
 from rollbook.servers.http_client import InnerServerError, request
 from rollbook.servers.openai_retry import (
