@@ -20,6 +20,7 @@ from pydantic import BaseModel, Field
 from rollbook.records.json_values import JsonObject
 from rollbook.scoring.across_repeats import across_repeats
 from rollbook.scoring.columns import described
+from rollbook.scoring.finite import finite_fields
 from rollbook.scoring.performance import perf_summary
 from rollbook.scoring.repeats import kept_of_hook, repeat_entries, rows_by_repeat
 from rollbook.scoring.rows import Split, split_rows, tasks_of
@@ -148,7 +149,7 @@ def _aggregation(rows: Sequence[Mapping[str, Any]], hooks: _Hooks) -> _Steps:
     return AggregateMetrics(
         group_level_metrics=groups,
         agent_metrics=agent_metrics,
-        key_metrics={**key_metrics, **coverage},
+        key_metrics=finite_fields(key_metrics) | coverage,
         perf_summary=perf,
         repeat_level_metrics=repeats,
     )
@@ -174,6 +175,7 @@ def _custom(
 ) -> Generator[_Call, HookAnswer, JsonObject]:
     if hook is None:
         return {}
-    answer = dict((yield partial(hook, tasks_of(split.measured))) or {})
-    merge_task_metrics(groups, answer.pop(PER_TASK_METRICS, None) or ())
+    answer = finite_fields((yield partial(hook, tasks_of(split.measured))) or {})
+    own = answer.pop(PER_TASK_METRICS, None)
+    merge_task_metrics(groups, own if isinstance(own, list) else [])
     return answer

@@ -22,6 +22,7 @@ from rollbook.scoring.spread import mean, median, quantile, sample_std
 from rollbook.scoring.student_t import t_quantile
 
 _log = logging.getLogger(__name__)
+_SEM: Final = "sem/"
 _UPPER: Final = 0.975
 """The share below the upper end of a two-sided interval of 95 in 100."""
 
@@ -46,7 +47,11 @@ def repeat_entries(repeats: Mapping[int, Sequence[PlacedRow]]) -> list[JsonObjec
     if any(len(rows) != tasks for rows in repeats.values()):
         sizes = {index: len(rows) for index, rows in repeats.items()}
         _log.warning("repeats cover different tasks (rollouts by repeat: %s, of %d tasks)", sizes, tasks)
-    return [_entry(index, rows, tasks) for index, rows in repeats.items()]
+    entries = [_entry(index, rows, tasks) for index, rows in repeats.items()]
+    flat = {name.removeprefix(_SEM) for entry in entries for name in entry if name.startswith(_SEM) and not entry[name]}
+    if flat:
+        _log.warning("the same in all tasks of some repeat, so their intervals have no width: %s", sorted(flat))
+    return entries
 
 
 def kept_of_hook(answers: Sequence[Mapping[str, Any]]) -> list[JsonObject]:
@@ -62,19 +67,17 @@ def _entry(index: int, rows: Sequence[PlacedRow], tasks: int) -> JsonObject:
         "missing_count": tasks - len(rows),
     }
     for name, values in columns_of(rows).items():
-        entry |= defined({f"{statistic}/{name}": value for statistic, value in _statistics(name, values).items()})
+        entry |= defined({f"{statistic}/{name}": value for statistic, value in _statistics(values).items()})
     return entry
 
 
-def _statistics(name: str, values: Sequence[Number]) -> dict[str, Number | None]:
+def _statistics(values: Sequence[Number]) -> dict[str, Number | None]:
     ordered = sorted(values)
     center, std = mean(ordered), sample_std(ordered)
     sem = None if std is None else std / math.sqrt(len(ordered))
     low = high = None
     if center is not None and sem is not None:
         low, high = interval(center, sem, len(ordered))
-        if sem == 0:
-            _log.warning("%s is the same in all %d tasks of a repeat: its interval has no width", name, len(ordered))
     return {
         "mean": center,
         "median": median(ordered),

@@ -13,9 +13,18 @@ from collections.abc import Callable, Sequence
 from rollbook.scoring.rows import Number
 
 
+def finite_or_none(compute: Callable[[], float]) -> float | None:
+    """Return what `compute` returns, or None where that is too large for a float."""
+    try:
+        value = compute()
+    except OverflowError:
+        return None
+    return value if math.isfinite(value) else None
+
+
 def mean(values: Sequence[Number]) -> float | None:
     """Return the arithmetic mean; None of nothing."""
-    return _finite(lambda: math.fsum(values) / len(values)) if values else None
+    return finite_or_none(lambda: math.fsum(values) / len(values)) if values else None
 
 
 def sample_std(values: Sequence[Number]) -> float | None:
@@ -36,7 +45,7 @@ def quantile(ordered: Sequence[Number], share: float) -> float | None:
     below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
     low, high, part = ordered[below], ordered[above], position - below
-    return _finite(lambda: low * (1 - part) + high * part)
+    return finite_or_none(lambda: low * (1 - part) + high * part)
 
 
 def median(ordered: Sequence[Number]) -> float | None:
@@ -48,12 +57,6 @@ def _root_mean_square(values: Sequence[Number], divisor: int) -> float | None:
     center = mean(values)
     if center is None or divisor < 1:
         return None
-    return _finite(lambda: math.sqrt(math.fsum((value - center) * (value - center) for value in values) / divisor))
-
-
-def _finite(compute: Callable[[], float]) -> float | None:
-    try:
-        value = compute()
-    except OverflowError:
-        return None
-    return value if math.isfinite(value) else None
+    return finite_or_none(
+        lambda: math.sqrt(math.fsum((value - center) * (value - center) for value in values) / divisor)
+    )

@@ -13,6 +13,7 @@ from typing import Final
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME
 from rollbook.records.json_values import JsonObject
 from rollbook.scoring.columns import described
+from rollbook.scoring.finite import finite_fields
 from rollbook.scoring.rows import PlacedRow, by_task
 
 _WHOLE: Final = 100.0
@@ -57,4 +58,4 @@ def _rollout_info(row: PlacedRow) -> JsonObject:
 
 def _without_indices(fields: Mapping[str, object]) -> JsonObject:
     indices = (TASK_INDEX_KEY_NAME, ROLLOUT_INDEX_KEY_NAME)
-    return {name: value for name, value in fields.items() if name not in indices}
+    return finite_fields({name: value for name, value in fields.items() if name not in indices})
