@@ -1,31 +1,32 @@
 """Blackjack: the reward of a hand is 1 when it is won, 0 when it is drawn, -1 when it is lost.
 
 Rules:
-* A row with a `seed` is dealt the same cards every time.
-* With `deal_seed` the cards follow from it and from the rollout's indices; without either they are random.
+* A row with a `seed` is dealt the same cards every time, in each of its repeats.
+* Other rows are dealt by `deal_seed`, the instance and the rollout, whatever the attempt: a rollout that is run again,
+  in this process or in another, meets the same cards.
+* Cards are random where `deal_seed` is null, or the rollout is not known.
 
 Source: servers.md §7.3 (8).
 """
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from fastapi import HTTPException
 
 from resources_servers.blackjack.cards import GOAL, Table, dealt, hits, settle, shown, value
-from resources_servers.gymnasium import GymnasiumServer, Observed, Stepped, extract_text
-from rollbook import (
-    ROLLOUT_INDEX_KEY_NAME,
-    TASK_INDEX_KEY_NAME,
-    BaseResourcesServerConfig,
-    NeMoGymResponse,
-)
+from resources_servers.gymnasium import GymnasiumServer, GymnasiumServerConfig, Observed, Stepped, extract_text
+from rollbook import NeMoGymResponse, current_rollout_id, logical_rollout_id
+
+CONFLICT: Final = 409
+_ATTEMPT: Final = re.compile(r"-a[1-9][0-9]*\Z")
 
 
-class BlackjackConfig(BaseResourcesServerConfig):
+class BlackjackConfig(GymnasiumServerConfig):
     """`deal_seed`: null deals rows without a seed of their own at random."""
 
-    deal_seed: int | None = None
+    deal_seed: int | None = 0
 
 
 class BlackjackServer(GymnasiumServer):
@@ -49,7 +50,7 @@ class BlackjackServer(GymnasiumServer):
         del metadata
         table: Table | None = self.session_state.get(session_id)
         if table is None:
-            raise HTTPException(409, "no hand is being played in this session; post the row to /reset first")
+            raise HTTPException(CONFLICT, "no hand is being played in this session; post the row to /reset first")
         if not hits(extract_text(action)):
             reward, result = settle(table)
             return None, reward, True, False, _info(table, result)
@@ -59,12 +60,26 @@ class BlackjackServer(GymnasiumServer):
         return shown(table), 0.0, False, False, {}
 
     def _seed(self, metadata: Mapping[str, object]) -> str | None:
-        if metadata.get("seed") is not None:
-            return f"row {metadata['seed']}"
-        if self.config.deal_seed is None:
+        seed = row_seed(metadata)
+        if seed is not None:
+            return f"row {seed}"
+        rollout = rollout_of(metadata)
+        if self.config.deal_seed is None or rollout is None:
             return None
-        task, rollout = metadata.get(TASK_INDEX_KEY_NAME), metadata.get(ROLLOUT_INDEX_KEY_NAME)
-        return f"deal {self.config.deal_seed} {task} {rollout}"
+        return f"deal {self.config.deal_seed} {self.config.name} {rollout}"
+
+
+def row_seed(metadata: Mapping[str, object]) -> object:
+    """Return the row's `seed`, or its `metadata.seed`; None when it has neither."""
+    nested = metadata.get("metadata")
+    seed = metadata.get("seed")
+    return nested.get("seed") if seed is None and isinstance(nested, Mapping) else seed
+
+
+def rollout_of(metadata: Mapping[str, object]) -> str | None:
+    """Return the id that all attempts of the request's rollout share, or None when neither it nor its row names one."""
+    known = current_rollout_id()
+    return logical_rollout_id(metadata) if known is None else _ATTEMPT.sub("", known)
 
 
 def _info(table: Table, result: str) -> dict[str, Any]:

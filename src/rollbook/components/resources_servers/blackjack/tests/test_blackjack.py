@@ -1,3 +1,4 @@
+import asyncio
 import random
 
 import pytest
@@ -103,37 +104,99 @@ async def test_a_hand_of_a_row_ends_with_a_result_and_its_reward(read):
             assert last["reward"] == {"win": 1.0, "draw": 0.0, "loss": -1.0}[last["info"]["result"]]
 
 
+def unseeded(**fields):
+    return {key: value for key, value in ROW.items() if key != "seed"} | fields
+
+
 def indexed(task, rollout, **fields):
-    return {key: value for key, value in ROW.items() if key != "seed"} | {
-        "_ng_task_index": task,
-        "_ng_rollout_index": rollout,
-        **fields,
-    }
+    return unseeded(_ng_task_index=task, _ng_rollout_index=rollout, **fields)
 
 
-async def deals(rows, **options):
+async def deals(rows, headers=None, **options):
+    """The first observation of each row, each with its own headers."""
     async with served(built(BlackjackServer, **options)) as server:
-        return [(await played(server, row, HIT))[0] for row in rows]
+        return [
+            (await server.newcomer().ok("/reset", row, **sent))["observation"]
+            for row, sent in zip(rows, headers or [{}] * len(rows), strict=True)
+        ]
 
 
-async def test_a_seeded_row_is_dealt_the_same_cards_in_every_repeat():
-    hands = await deals([indexed(0, repeat, seed=7) for repeat in range(3)], deal_seed=5)
-    assert hands[0] == hands[1] == hands[2]
-    assert hands != await deals([indexed(0, repeat, seed=8) for repeat in range(3)])
+@pytest.mark.parametrize("seed", [{"seed": 7}, {"metadata": {"seed": 7}}, {"seed": 7, "metadata": {"seed": 9}}])
+async def test_a_seeded_row_is_dealt_the_same_cards_whatever_the_repeat_and_the_instance(seed):
+    (expected,) = await deals([unseeded(seed=7)])
+    assert await deals([indexed(0, repeat, **seed) for repeat in range(3)], deal_seed=5, name="b") == [expected] * 3
 
 
-async def test_with_a_deal_seed_cards_follow_from_the_rollout():
-    rows = [indexed(task, rollout) for task in range(4) for rollout in range(4)]
-    hands = await deals(rows, deal_seed=5)
-    assert hands == await deals(rows, deal_seed=5)
-    assert len({tuple(hand) for hand in hands}) > 12
-    assert hands != await deals(rows, deal_seed=6)
+async def test_a_row_without_a_seed_is_dealt_by_the_rollout_that_the_request_names():
+    ids = [f"{task}-{repeat}" for task in range(4) for repeat in range(4)]
+    rows, headers = [unseeded()] * len(ids), [{"X_Rollout_Id": name} for name in ids]
+    hands = await deals(rows, headers)
+    assert hands == await deals(rows, headers)
+    assert hands == await deals([indexed(task, repeat) for task in range(4) for repeat in range(4)])
+    assert len(set(hands)) > 12
 
 
-async def test_without_any_seed_cards_are_random():
-    rows = [indexed(0, 0)] * 12
-    hands = await deals(rows)
-    assert len({tuple(hand) for hand in hands}) > 1
+@pytest.mark.parametrize("options", [{"deal_seed": 6}, {"name": "another_table"}])
+async def test_another_deal_seed_or_instance_deals_other_cards(options):
+    rows = [indexed(task, 0) for task in range(8)]
+    assert await deals(rows) != await deals(rows, **options)
+
+
+async def test_every_attempt_of_a_rollout_is_dealt_the_same_cards():
+    ids = ["3-1", "3-1-a1", "3-1-a12"]
+    assert len(set(await deals([unseeded()] * 3, [{"X_Rollout_Id": name} for name in ids]))) == 1
+
+
+async def test_the_rollout_may_stand_in_the_path():
+    (expected,) = await deals([unseeded()], [{"X_Rollout_Id": "3-1"}])
+    async with served(built(BlackjackServer)) as server:
+        assert (await server.ok("/ng-rollout/3-1-a2/reset", unseeded()))["observation"] == expected
+
+
+@pytest.mark.parametrize(("row", "options"), [(unseeded(), {}), (indexed(0, 0), {"deal_seed": None})])
+async def test_cards_are_random_where_nothing_says_which(row, options):
+    assert len(set(await deals([row] * 20, **options))) > 10
+
+
+async def test_hands_that_are_played_side_by_side_are_those_that_are_played_one_by_one():
+    rows = [indexed(task, 0) for task in range(12)]
+    server = built(BlackjackServer)
+    async with served(server) as caller:
+        alone = [await played(caller, row, HIT) for row in rows]
+        assert await asyncio.gather(*(played(caller, row, HIT) for row in rows)) == alone
+    assert server.session_state == {}
+
+
+async def test_a_saved_hand_cannot_be_verified_again():
+    async with served(built(BlackjackServer)) as server:
+        assert (await server.get("/reverify_mode")).json() == "unsupported"
+
+
+def table_of(cards):
+    player, dealer, deck = (hand.split() for hand in cards.split("|"))
+    return Table(Stacked(*deck), player, dealer)
+
+
+@pytest.mark.parametrize(
+    ("cards", "actions", "reward", "result"),
+    [
+        ("K 6 | 9 8 | 5", [HIT, STAND], 1.0, "win"),
+        ("K 6 | 9 8 | 6", [HIT], -1.0, "bust"),
+        ("A 5 | 9 8 | 9 6 K", [HIT, HIT, HIT], -1.0, "bust"),
+        ("K 7 | 9 8 |", [STAND], 0.0, "draw"),
+        ("K 6 | 9 7 | 2", ["I pass."], -1.0, "loss"),
+    ],
+)
+async def test_a_hand_is_paid_once_at_its_end(cards, actions, reward, result):
+    environment = built(BlackjackServer)
+    async with served(environment) as player:
+        await player.ok("/reset", ROW)
+        (session_id,) = environment.session_state
+        environment.session_state[session_id] = table_of(cards)
+        steps = [await player.ok("/step", {**ROW, "response": response(action)}) for action in actions]
+    assert [step["reward"] for step in steps] == [0.0] * (len(actions) - 1) + [reward]
+    assert [step["terminated"] for step in steps] == [False] * (len(actions) - 1) + [True]
+    assert (steps[-1]["info"]["result"], environment.session_state) == (result, {})
 
 
 async def test_a_step_without_a_hand_says_what_to_do():

@@ -1,6 +1,7 @@
 import pytest
 
 from resources_servers.example_single_tool_call.app import SingleToolCallResourcesServer
+from rollbook.testing.session_conformance import check_resources_session_contract
 from unit.shelf.calling import built, example_rows, response, served, shared_rows, tool_call
 
 NAME = "example_single_tool_call"
@@ -92,3 +93,9 @@ async def test_a_closed_typed_session_stays_closed():
         await server.ok("/seed_session", opening())
         await server.ok("/close_session", closing())
         assert (await server.post("/seed_session", opening())).status == 409
+
+
+async def test_the_contract_of_typed_sessions_is_kept():
+    await check_resources_session_contract(
+        built(SingleToolCallResourcesServer).build_app(), opening(), keeps_state=True
+    )
