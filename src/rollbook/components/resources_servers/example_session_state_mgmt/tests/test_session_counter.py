@@ -126,14 +126,16 @@ async def test_a_typed_seed_that_comes_again_keeps_the_count_whatever_its_cookie
         assert await count_of(other) == 8
 
 
-async def test_two_typed_sessions_behind_one_cookie_do_not_mix():
-    async with served(built(StatefulCounterResourcesServer)) as session:
+async def test_sessions_that_follow_each_other_behind_one_cookie_do_not_mix():
+    server = built(StatefulCounterResourcesServer)
+    async with served(server) as session:
         await session.ok("/seed_session", typed("s1", start=5))
         await session.ok("/increment_counter", {"count": 3})
         await session.ok("/seed_session", typed("s2", start=50))
         assert await count_of(session) == 50
         await session.ok("/seed_session", {**ROW, "initial_count": 7})
         assert await count_of(session) == 7
+    assert sorted(server.session_id_to_counter.values()) == [7, 8, 50]
 
 
 async def test_closing_a_typed_session_drops_its_counter_and_no_other():
