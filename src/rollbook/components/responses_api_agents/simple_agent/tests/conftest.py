@@ -1,0 +1,9 @@
+import pytest
+
+from rollbook import global_aiohttp_client_exit
+
+
+@pytest.fixture(autouse=True)
+async def closed_client():
+    yield
+    await global_aiohttp_client_exit()
