@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rollbook.cli import main
+from rollbook.cli.entry import exit_code_of
 from stub import AGENT, adding, lines, serving
 
 
@@ -35,7 +35,7 @@ def run(tmp_path):
         command = ["eval", "run", "--no-serve", "-i", str(tmp_path / "in.jsonl"), "-o", str(folder / "r.jsonl"), *flags]
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main([*command, *stub.overrides])
+            code = exit_code_of([*command, *stub.overrides])
         assert "Traceback" not in out.getvalue() + err.getvalue()
         return Outcome(code, out.getvalue(), err.getvalue(), folder)
 

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from rollbook.cli import main
+from rollbook.cli.entry import exit_code_of
 
 ROW = {"responses_create_params": {"input": "What?"}, "options": [{"A": "x"}, {"B": "y"}], "expected_answer": "A"}
 SIMULATED = ["--resources-server", "mcqa", "--model-type", "simulated_model"]
@@ -24,7 +24,7 @@ def gym(tmp_path, monkeypatch):
             (tmp_path / "in.jsonl").write_bytes(data)
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main(["eval", "run", "-i", "in.jsonl", "-o", "out/r.jsonl", *words])
+            code = exit_code_of(["eval", "run", "-i", "in.jsonl", "-o", "out/r.jsonl", *words])
         text = out.getvalue() + err.getvalue()
         assert "Traceback" not in text
         return code, " ".join(text.split())

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from rollbook.cli import main
+from rollbook.cli.entry import exit_code_of
 
 BINARY, MODEL = os.environ.get("ROLLBOOK_LLAMA_SERVER"), os.environ.get("ROLLBOOK_GGUF_MODEL")
 
@@ -23,7 +23,7 @@ pytestmark = [
 )
 def test_a_real_model_is_scored_and_every_rollout_is_accounted_for(environment, repeats, serve, tmp_path):
     output = tmp_path / "r.jsonl"
-    code = main(
+    code = exit_code_of(
         [
             *["eval", "run", "--resources-server", environment, "--model-type", "local_llama_model", "-m", MODEL],
             *["-o", str(output), "--limit", "2", "--num-repeats", str(repeats), "--serve", serve],

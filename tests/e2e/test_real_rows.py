@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rollbook.cli import main
+from rollbook.cli.entry import exit_code_of
 
 HERE = Path(__file__).resolve()
 ROWS = Path(os.environ.get("ROLLBOOK_SHARED_DATA") or HERE.parents[3] / "shared" / "data" / "rows")
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not ROWS.is_dir(), reason=f"no task rows at {ROW
 
 def rewards(environment, serve, folder):
     output = folder / serve / "r.jsonl"
-    code = main(
+    code = exit_code_of(
         [
             *["eval", "run", "--resources-server", environment, "--model-type", "simulated_model"],
             *["-i", str(ROWS / f"{environment}.jsonl"), "-o", str(output), "--num-repeats", "3", "--serve", serve],
