@@ -137,8 +137,9 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize(("peer", "path", "said", "stage", "terminal", "reason"), FAILURES)
-async def test_a_step_that_fails_says_where_and_whether_it_may_pass(peer, path, said, stage, terminal, reason):
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: f"{case[1]} {case[5]}")
+async def test_a_step_that_fails_says_where_and_whether_it_may_pass(case):
+    peer, path, said, stage, terminal, reason = case
     turns = Turns()
     getattr(turns, peer).script[path] = [said]
     answer = await turns.run(REQUEST)

@@ -206,7 +206,7 @@ async def test_a_row_is_seeded_answered_and_verified_with_the_environments_cooki
     assert bench.tools.cookies[1]["colours"] == "colours-1"
     assert bench.tools.cookies[2]["colours"] == "colours-2"
     assert (answer.status, answer.body["reward"], answer.body["extracted"]) == (200, 1.0, "teal")
-    assert [_short(item) for item in answer.body["response"]["output"]][0] == "call look_up"
+    assert _short(answer.body["response"]["output"][0]) == "call look_up"
 
 
 async def test_with_observability_every_call_of_a_row_is_behind_its_rollout():
