@@ -62,8 +62,13 @@ def classes_in_words(counts: Mapping[str, int]) -> str:
 
 def coverage_line(coverage: Coverage) -> str:
     """Return one line that says how many planned rollouts are scored, and what became of the others."""
+    return f"Coverage: {standing_in_words(coverage)}"
+
+
+def standing_in_words(coverage: Coverage) -> str:
+    """Return how many rollouts are scored and what became of the others, without a label."""
     others = ", ".join(_others(coverage))
-    return f"Coverage: {coverage.scored} of {coverage.planned} rollouts scored" + (f" ({others})" if others else "")
+    return f"{coverage.scored} of {coverage.planned} rollouts scored" + (f" ({others})" if others else "")
 
 
 def _others(coverage: Coverage) -> list[str]:

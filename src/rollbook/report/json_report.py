@@ -1,0 +1,50 @@
+"""Scores as JSON: the report for programs, with the numbers unrounded.
+
+Rules:
+* What is undefined is null; no key comes and goes with the data.
+* Every score carries its own coverage.
+
+Source: collection.md §1.12; case RC-71.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from rollbook.records.json_values import JsonObject
+from rollbook.records.standing import Coverage
+from rollbook.scoring.tally import AgentScore, RunScores, TaskScore
+
+WORST_LISTED: Final = 100
+
+
+def json_report(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]) -> JsonObject:
+    """Return the report as JSON values; pass@k is a fraction, `worst_tasks` holds up to `WORST_LISTED` tasks."""
+    return {
+        "coverage": asdict(coverage),
+        "agents": [_agent(score) for score in scores.agents],
+        "worst_tasks": [_task(score) for score in scores.worst_tasks(WORST_LISTED)],
+        "files": {label: str(path) for label, path in files.items()},
+    }
+
+
+def _agent(score: AgentScore) -> JsonObject:
+    return {
+        "agent": score.agent,
+        "tasks": score.tasks,
+        "scored_tasks": score.scored_tasks,
+        "mean_reward": score.mean,
+        "standard_error": score.standard_error,
+        "pass_at_k": [asdict(estimate) for estimate in score.pass_at_k],
+        "coverage": asdict(score.coverage),
+    }
+
+
+def _task(score: TaskScore) -> JsonObject:
+    return {
+        "agent": score.agent,
+        "task": score.task,
+        "mean_reward": score.mean,
+        "coverage": asdict(score.coverage),
+    }

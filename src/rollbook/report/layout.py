@@ -1,0 +1,56 @@
+"""How a report lies on a terminal: a table of agents, then lines.
+
+Rules:
+* Nothing in a name is markup, and a path is never broken.
+* Whoever prints it chooses width and colours.
+
+Source: cases RC-61, RC-71.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rollbook.records.standing import Coverage
+from rollbook.report import words
+from rollbook.scoring.coverage_text import coverage_line
+from rollbook.scoring.tally import RunScores
+
+WORST_SHOWN: Final = 5
+_HEADINGS: Final = ("Agent", "Tasks\nscored", "Rollouts\nscored", "Mean ± SE", "pass@k")
+
+
+def laid_out(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]) -> Group:
+    """Return the report as something that a rich console prints."""
+    agents = [words.agent_line(score) for score in scores.agents] if len(scores.agents) > 1 else []
+    worst = [words.task_line(score) for score in scores.worst_tasks(WORST_SHOWN)]
+    return Group(
+        _agents(scores),
+        *_wrapped([*agents, words.shown(coverage_line(coverage))]),
+        *_section("Tasks to look at first", _wrapped(worst)),
+        *_section("Files", [Text(line, no_wrap=True, overflow="ignore") for line in words.file_lines(files)]),
+    )
+
+
+def _agents(scores: RunScores) -> RenderableType:
+    if not scores.agents:
+        return Text("No rollout left a record, so there is no score.")
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in _HEADINGS:
+        table.add_column(Text(heading), overflow="fold")
+    for score in scores.agents:
+        table.add_row(*map(Text, words.agent_cells(score)))
+    return table
+
+
+def _wrapped(lines: Sequence[str]) -> list[Text]:
+    return [Text(line, overflow="fold") for line in lines]
+
+
+def _section(heading: str, lines: Sequence[Text]) -> list[Text]:
+    return [Text(""), Text(heading, style="bold"), *lines] if lines else []
