@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
+from rich.console import Console
 
 from rollbook.api.evaluation import evaluate
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode
@@ -23,6 +24,7 @@ from rollbook.cli.terminal import note, say, say_json
 from rollbook.clock import Clock, SystemClock
 from rollbook.live.view import View, beating, view_for
 from rollbook.report.json_report import json_report
+from rollbook.report.layout import laid_out
 from rollbook.report.table import render
 
 
@@ -53,7 +55,11 @@ def log_dir_of(cfg: DictConfig) -> Path | None:
 def _show(result: EvaluationResult, *, as_json: bool) -> None:
     for text in result.notes:
         note(text)
+    report = (result.scores, result.coverage, result.files)
+    console = Console()
     if as_json:
-        say_json(json_report(result.scores, result.coverage, result.files))
+        say_json(json_report(*report) | {"metrics": list(result.metrics), "notes": list(result.notes)})
+    elif console.is_terminal:
+        console.print(laid_out(*report), crop=False)
     else:
-        say(render(result.scores, result.coverage, result.files))
+        say(render(*report))
