@@ -8,6 +8,7 @@ Source: servers.md §10.2.
 """
 
 import difflib
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -80,13 +81,15 @@ def _show_all(entries: Sequence[CatalogEntry], what: str) -> None:
         say(f"No {what} under the search roots; add one with --search-dir.")
         return
     table = Table(box=None, pad_edge=False)
-    for title in ("Name", "Kind", "Variants", "Description"):
+    for title in ("Name", "Kind"):
+        table.add_column(title, no_wrap=True)
+    for title in ("Variants", "Description"):
         table.add_column(title, overflow="fold")
     for entry in entries:
         cells = (entry.name, _KINDS[entry.shelf], ", ".join(entry.flavors), entry.description)
         table.add_row(*(escaped(cell) for cell in cells))
-    console = Console(highlight=False, markup=False)
-    console.print(table, width=None if console.is_terminal else _WIDTH_OF_A_FILE)
+    width = None if sys.stdout.isatty() else _WIDTH_OF_A_FILE
+    Console(highlight=False, markup=False, width=width).print(table)
 
 
 _KINDS: Final = {

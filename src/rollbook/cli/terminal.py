@@ -2,6 +2,7 @@
 
 Rules:
 * Text that came from data never moves the cursor, rings or colours: control characters are shown as escapes.
+* A log stays small however often the same goes wrong.
 * Colour only where a terminal reads.
 
 Source: servers.md §10.1; case RC-61.
@@ -10,12 +11,14 @@ Source: servers.md §10.1; case RC-61.
 import json
 import logging
 import sys
+from collections import Counter
 from typing import Final
 
 import click
 
 from rollbook.live.escape import escaped
 
+_LINES_OF_A_KIND: Final = 3
 _KEPT: Final = "\n\t"
 
 
@@ -45,6 +48,22 @@ def say_error(message: str) -> None:
     click.echo(click.style(fit(f"Error: {message}"), fg="red"), err=True)
 
 
+class FirstOfEach(logging.Filter):
+    """Lets the first lines of each kind through, a kind being what a logger says whatever the values in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: Counter[tuple[str, str]] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether `record` is to be written; the last one that is says so."""
+        kind = (record.name, str(record.msg))
+        self._seen[kind] += 1
+        if self._seen[kind] == _LINES_OF_A_KIND:
+            record.msg = f"{record.msg} (further lines like this are left out; -v shows them)"
+        return self._seen[kind] <= _LINES_OF_A_KIND
+
+
 class EscapedLines(logging.Formatter):
     """A log line whose text cannot drive the terminal."""
 
@@ -54,8 +73,10 @@ class EscapedLines(logging.Formatter):
 
 
 def log_to_stderr(*, verbose: bool) -> None:
-    """Send warnings (everything, when `verbose`) to standard error."""
+    """Send warnings (everything, when `verbose`) to standard error; a warning that repeats is cut short."""
     handler = logging.StreamHandler(sys.stderr)
+    if not verbose:
+        handler.addFilter(FirstOfEach())
     handler.setFormatter(
         EscapedLines("%(levelname)s %(name)s: %(message)s" if verbose else "%(levelname)s: %(message)s")
     )
