@@ -21,7 +21,7 @@ _PUBLIC: Final = {
         "GlobalConfigDictParser GlobalConfigDictParserConfig get_first_server_config_dict "
         "get_global_config_dict set_global_config_dict"
     ),
-    "rollbook.config.roots": "CACHE_DIR PARENT_DIR RESULTS_DIR ROOT_DIR WORKING_DIR",
+    "rollbook.config.roots": "CACHE_DIR PARENT_DIR RESULTS_DIR ROOT_DIR WORKING_DIR resolve_read_path",
     "rollbook.config.types": (
         "AgentServerRef BaseRunServerConfig BaseRunServerInstanceConfig BaseServerConfig Domain "
         "EnvironmentServerRef ModelServerRef ResourcesServerRef"
@@ -46,8 +46,22 @@ _PUBLIC: Final = {
         "NG_FAILURE_CLASS_KEY NG_FAILURE_JUDGE_ERROR_KEY NG_FAILURE_MESSAGE_KEY "
         "NG_FAILURE_PARTIAL_RESPONSE_KEY NG_FAILURE_STAGE_KEY NG_NO_PERSIST_KEY NG_TERMINAL_KEY"
     ),
+    "rollbook.scoring.aggregate": (
+        "AggregateMetrics AggregateMetricsMixin AggregateMetricsRequest compute_aggregate_metrics"
+    ),
+    "rollbook.scoring.pass_at_k": (
+        "add_avg_sample_std_dev compute_pass_majority_metrics compute_subset_metrics highest_k_metrics"
+    ),
+    "rollbook.servers.agent_server": "BaseResponsesAPIAgentConfig SimpleResponsesAPIAgent",
+    "rollbook.servers.agent_server_cookies": "merged_cookies set_cookies",
+    "rollbook.servers.agent_sessions": (
+        "AgentCloseSessionRequest AgentCloseSessionResponse AgentSeedSessionRequest AgentSeedSessionResponse "
+        "AgentSessionSetupError AgentSessionState"
+    ),
     "rollbook.servers.base": "BaseServer SimpleServer",
-    "rollbook.servers.client": "ServerClient ServerStatus get_server_url resolve_model_base_url setup_server_client",
+    "rollbook.servers.client": (
+        "HeadServerUnreachableError ServerClient ServerStatus get_server_url resolve_model_base_url setup_server_client"
+    ),
     "rollbook.servers.client_pool": (
         "get_global_aiohttp_client global_aiohttp_client_exit is_global_aiohttp_client_request_debug_enabled "
         "set_global_aiohttp_client"
@@ -57,8 +71,14 @@ _PUBLIC: Final = {
         "rollout_path_prefix"
     ),
     "rollbook.servers.embedded": "EmbeddedDeployment",
+    "rollbook.servers.environment_server": "BaseEnvironmentServer BaseEnvironmentServerConfig HandledEpisodeError",
+    "rollbook.servers.environment_server_cleanup": "CleanupContext CleanupHandle",
+    "rollbook.servers.episodes": (
+        "BaseEpisodeRequest BaseEpisodeResponse MaterializedTask SingleAgentTurnFailure "
+        "SingleAgentTurnRequest SingleAgentTurnResponse SingleAgentTurnResult SingleAgentTurnTaskInput"
+    ),
     "rollbook.servers.http_client": "MAX_NUM_TRIES get_response_json request",
-    "rollbook.servers.inner_error": "raise_for_status",
+    "rollbook.servers.inner_error": "InnerServerError raise_for_status",
     "rollbook.servers.judge": "call_judge judge_failsafe reraise_judge_errors",
     "rollbook.servers.model_server": "BaseResponsesAPIModelConfig SimpleResponsesAPIModel",
     "rollbook.servers.observations": "AgentObservation AgentObservationBundle ObservationGap",

@@ -25,6 +25,7 @@ from rollbook.config.roots import (
     RESULTS_DIR,
     ROOT_DIR,
     WORKING_DIR,
+    resolve_read_path,
 )
 from rollbook.config.types import (
     AgentServerRef,
@@ -93,11 +94,40 @@ from rollbook.records.keys import (
     NG_NO_PERSIST_KEY,
     NG_TERMINAL_KEY,
 )
+from rollbook.scoring.aggregate import (
+    AggregateMetrics,
+    AggregateMetricsMixin,
+    AggregateMetricsRequest,
+    compute_aggregate_metrics,
+)
+from rollbook.scoring.pass_at_k import (
+    add_avg_sample_std_dev,
+    compute_pass_majority_metrics,
+    compute_subset_metrics,
+    highest_k_metrics,
+)
+from rollbook.servers.agent_server import (
+    BaseResponsesAPIAgentConfig,
+    SimpleResponsesAPIAgent,
+)
+from rollbook.servers.agent_server_cookies import (
+    merged_cookies,
+    set_cookies,
+)
+from rollbook.servers.agent_sessions import (
+    AgentCloseSessionRequest,
+    AgentCloseSessionResponse,
+    AgentSeedSessionRequest,
+    AgentSeedSessionResponse,
+    AgentSessionSetupError,
+    AgentSessionState,
+)
 from rollbook.servers.base import (
     BaseServer,
     SimpleServer,
 )
 from rollbook.servers.client import (
+    HeadServerUnreachableError,
     ServerClient,
     ServerStatus,
     get_server_url,
@@ -121,12 +151,32 @@ from rollbook.servers.correlation import (
 from rollbook.servers.embedded import (
     EmbeddedDeployment,
 )
+from rollbook.servers.environment_server import (
+    BaseEnvironmentServer,
+    BaseEnvironmentServerConfig,
+    HandledEpisodeError,
+)
+from rollbook.servers.environment_server_cleanup import (
+    CleanupContext,
+    CleanupHandle,
+)
+from rollbook.servers.episodes import (
+    BaseEpisodeRequest,
+    BaseEpisodeResponse,
+    MaterializedTask,
+    SingleAgentTurnFailure,
+    SingleAgentTurnRequest,
+    SingleAgentTurnResponse,
+    SingleAgentTurnResult,
+    SingleAgentTurnTaskInput,
+)
 from rollbook.servers.http_client import (
     MAX_NUM_TRIES,
     get_response_json,
     request,
 )
 from rollbook.servers.inner_error import (
+    InnerServerError,
     raise_for_status,
 )
 from rollbook.servers.judge import (
@@ -299,12 +349,26 @@ __all__ = [
     "TASK_INDEX_KEY_NAME",
     "VERIFIER_ERROR",
     "WORKING_DIR",
+    "AgentCloseSessionRequest",
+    "AgentCloseSessionResponse",
     "AgentObservation",
     "AgentObservationBundle",
+    "AgentSeedSessionRequest",
+    "AgentSeedSessionResponse",
     "AgentServerRef",
+    "AgentSessionSetupError",
+    "AgentSessionState",
+    "AggregateMetrics",
+    "AggregateMetricsMixin",
+    "AggregateMetricsRequest",
+    "BaseEnvironmentServer",
+    "BaseEnvironmentServerConfig",
+    "BaseEpisodeRequest",
+    "BaseEpisodeResponse",
     "BaseMultiRewardVerifyResponse",
     "BaseNeMoGymCLIConfig",
     "BaseResourcesServerConfig",
+    "BaseResponsesAPIAgentConfig",
     "BaseResponsesAPIModelConfig",
     "BaseRunRequest",
     "BaseRunServerConfig",
@@ -316,6 +380,8 @@ __all__ = [
     "BaseVerifyRequest",
     "BaseVerifyResponse",
     "BenchmarkDatasetConfig",
+    "CleanupContext",
+    "CleanupHandle",
     "ConfigError",
     "DatasetConfig",
     "Delivery",
@@ -330,11 +396,15 @@ __all__ = [
     "FailureStage",
     "GlobalConfigDictParser",
     "GlobalConfigDictParserConfig",
+    "HandledEpisodeError",
+    "HeadServerUnreachableError",
+    "InnerServerError",
     "InputError",
     "JudgeError",
     "MCPConnection",
     "MCPServerMetadata",
     "MCPToolAccess",
+    "MaterializedTask",
     "MissingPackageError",
     "ModelServerRef",
     "NeMoGymAsyncOpenAI",
@@ -419,20 +489,30 @@ __all__ = [
     "ServingError",
     "SharedRolloutCollectionConfig",
     "SimpleResourcesServer",
+    "SimpleResponsesAPIAgent",
     "SimpleResponsesAPIModel",
     "SimpleServer",
+    "SingleAgentTurnFailure",
+    "SingleAgentTurnRequest",
+    "SingleAgentTurnResponse",
+    "SingleAgentTurnResult",
+    "SingleAgentTurnTaskInput",
     "SkillsRef",
     "TaskId",
     "TokenIDLogProbMixin",
     "ToolAccess",
     "__version__",
     "accumulate_response_usage",
+    "add_avg_sample_std_dev",
     "apply_prompt_to_row",
     "apply_rollout_prefix",
     "call_judge",
     "capture_key",
     "chat_completion_to_responses_create_params",
     "chat_completions_messages_to_responses_items",
+    "compute_aggregate_metrics",
+    "compute_pass_majority_metrics",
+    "compute_subset_metrics",
     "current_rollout_id",
     "fill_prompt",
     "get_first_server_config_dict",
@@ -441,6 +521,7 @@ __all__ = [
     "get_response_json",
     "get_server_url",
     "global_aiohttp_client_exit",
+    "highest_k_metrics",
     "is_global_aiohttp_client_request_debug_enabled",
     "is_nemo_gym_fastapi_entrypoint",
     "is_non_superseding_rollout_row",
@@ -452,15 +533,18 @@ __all__ = [
     "logical_rollout_id",
     "materialize_task",
     "maybe_rollout_id",
+    "merged_cookies",
     "omitted_rollout_record",
     "overridable",
     "raise_for_status",
     "request",
     "reraise_judge_errors",
     "resolve_model_base_url",
+    "resolve_read_path",
     "rollout_context",
     "rollout_id_from_run",
     "rollout_path_prefix",
+    "set_cookies",
     "set_global_aiohttp_client",
     "set_global_config_dict",
     "setup_server_client",

@@ -51,7 +51,7 @@ def build_component(instance: ServerInstanceConfig, make: Callable[[type[SimpleS
         return make(served_class(load_module(path.resolve(), name), path))
     except RollbookError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise component_failure(error, instance.name, path) from error
 
 
@@ -80,7 +80,7 @@ def load_module(path: Path, name: str) -> ModuleType:
     return module
 
 
-def component_failure(error: Exception, instance: str, path: Path) -> ServingError:
+def component_failure(error: BaseException, instance: str, path: Path) -> ServingError:
     """Return the error for a component whose entry point is `path` and which raised `error`."""
     name = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
     if name.partition(".")[0] in SERVER_TYPES:
