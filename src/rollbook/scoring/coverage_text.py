@@ -76,7 +76,7 @@ def _others(coverage: Coverage) -> list[str]:
     parts = {
         "masked": coverage.masked,
         "without a reward": coverage.unscored,
-        f"failed: {classes}" if classes else "failed": coverage.failed,
+        f"failed ({classes})" if classes else "failed": coverage.failed,
         "interrupted": coverage.interrupted,
         "never started": coverage.never_started,
         "in flight": coverage.in_flight,

@@ -1,0 +1,136 @@
+"""Records folded into scores."""
+
+import math
+
+import pytest
+
+from rollbook.records.identity import RolloutKey
+from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Scored, Unscored
+from rollbook.records.record import Record
+from rollbook.records.standing import Coverage
+from rollbook.scoring.estimates import PassAtK, clustered_standard_error
+from rollbook.scoring.tally import NO_AGENT, Tally
+
+
+def scores_of(outcomes, agent="a"):
+    tally = Tally()
+    for (task, rollout), outcome in outcomes.items():
+        tally.add(Record(RolloutKey(task, rollout), 0, outcome, agent=agent))
+    return tally.scores()
+
+
+def rewards(*tasks):
+    return {
+        (task, rollout): Scored(reward) for task, values in enumerate(tasks) for rollout, reward in enumerate(values)
+    }
+
+
+FAILED = Failed("agent_run_error")
+HALF_FAILED = {
+    **rewards([1.0, 1.0], [1.0, 1.0], [1.0]),
+    (2, 1): FAILED,
+    (3, 0): FAILED,
+    (3, 1): FAILED,
+}
+
+
+def test_failed_rollouts_are_counted_beside_the_mean_and_never_in_it():
+    [agent] = scores_of(HALF_FAILED).agents
+    assert agent.mean == 1.0
+    assert agent.coverage == Coverage(planned=8, scored=5, failed=3, failed_by_class={"agent_run_error": 3})
+    assert (agent.scored_tasks, agent.tasks) == (3, 4)
+
+
+def test_a_task_of_which_every_rollout_failed_is_listed_first_among_the_worst():
+    scores = scores_of(HALF_FAILED | {(4, 0): Scored(0.0)})
+    assert [(task.task, task.mean) for task in scores.worst_tasks(2)] == [(3, None), (4, 0.0)]
+    assert scores.worst_tasks(2)[0].coverage.scored == 0
+    assert scores.worst_tasks(2)[0].coverage.planned == 2
+
+
+def test_tasks_that_do_best_or_were_never_tried_are_not_among_the_worst():
+    scores = scores_of({(0, 0): Scored(1.0), (1, 0): Scored(0.5), (2, 0): Evidence("note")})
+    assert [task.task for task in scores.worst_tasks(9)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "part"),
+    [
+        (Scored(0.0), "scored"),
+        (Masked(1.0), "masked"),
+        (Unscored(), "unscored"),
+        (FAILED, "failed"),
+        (Interrupted("kill_shaped"), "interrupted"),
+        (NeverStarted("drained"), "never_started"),
+        (Evidence("note"), "untouched"),
+    ],
+)
+def test_every_outcome_is_counted_in_one_part(outcome, part):
+    coverage = scores_of({(0, 0): outcome}).agents[0].coverage
+    assert coverage.law_holds
+    assert getattr(coverage, part) == 1
+
+
+def test_only_a_scored_rollout_has_a_reward():
+    outcomes = {(0, 0): Scored(0.25), (0, 1): Masked(1.0), (0, 2): Unscored(), (0, 3): FAILED}
+    assert scores_of(outcomes).agents[0].mean == 0.25
+    assert scores_of({(0, 0): Masked(1.0)}).agents[0].mean is None
+
+
+def test_a_later_result_of_the_same_rollout_stands_in_for_its_failure():
+    tally = Tally()
+    tally.add(Record(RolloutKey(0, 0), 0, FAILED, agent="a"))
+    tally.add(Record(RolloutKey(0, 0), 1, Scored(1.0), agent="a"))
+    assert tally.scores().agents[0].coverage == Coverage(planned=1, scored=1)
+
+
+def test_with_one_rollout_a_task_the_error_is_the_plain_one():
+    values = [0.0, 1.0, 1.0, 0.5]
+    [agent] = scores_of(rewards(*[[value] for value in values])).agents
+    mean = sum(values) / 4
+    assert agent.standard_error == pytest.approx(math.sqrt(sum((v - mean) ** 2 for v in values) / 3) / 2)
+
+
+def test_repeats_that_agree_say_no_more_than_one_rollout_would():
+    once, often = [[0.0], [1.0], [1.0]], [[0.0] * 8, [1.0] * 8, [1.0] * 8]
+    assert clustered_standard_error(often) == pytest.approx(clustered_standard_error(once))
+
+
+def test_a_worked_clustered_error():
+    # mean 0.6; sums of deviations: -0.2, -0.6, 0.8; (0.04 + 0.36 + 0.64) * 3/2 = 1.56
+    assert clustered_standard_error([[1.0, 0.0], [0.0], [1.0, 1.0]]) == pytest.approx(math.sqrt(1.56) / 5)
+
+
+@pytest.mark.parametrize("tasks", [[], [[]], [[1.0, 0.0]], [[1.0], []], [[1.6e308], [-1.6e308]]])
+def test_an_error_that_is_undefined_is_none(tasks):
+    assert clustered_standard_error(tasks) is None
+
+
+def test_pass_at_k_goes_by_powers_of_two_and_says_how_many_tasks_are_short():
+    outcomes = rewards([0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [1.0]) | {(0, 2): FAILED, (0, 3): FAILED, (0, 4): FAILED}
+    assert scores_of(outcomes).agents[0].pass_at_k == (
+        PassAtK(k=1, value=pytest.approx(1.25 / 3), tasks=3, short_tasks=0),
+        PassAtK(k=2, value=pytest.approx(0.25), tasks=2, short_tasks=1),
+        PassAtK(k=4, value=1.0, tasks=1, short_tasks=2),
+    )
+
+
+def test_a_k_for_which_no_task_has_enough_rollouts_has_no_value():
+    outcomes = {(0, 0): Scored(1.0), (0, 1): FAILED}
+    assert scores_of(outcomes).agents[0].pass_at_k[1] == PassAtK(k=2, value=None, tasks=0, short_tasks=1)
+
+
+@pytest.mark.parametrize("outcomes", [{(0, 0): Scored(0.5)}, {(0, 0): FAILED}])
+def test_without_binary_rewards_there_is_no_pass_at_k(outcomes):
+    assert scores_of(outcomes).agents[0].pass_at_k == ()
+
+
+def test_agents_are_scored_apart_and_a_record_without_an_agent_has_a_place():
+    tally = Tally()
+    for index, agent in enumerate(["b", None, "a"]):
+        tally.add(Record(RolloutKey(index, 0), 0, Scored(float(index)), agent=agent))
+    assert [(score.agent, score.mean) for score in tally.scores().agents] == [(NO_AGENT, 1.0), ("a", 2.0), ("b", 0.0)]
+
+
+def test_nothing_folded_has_no_scores():
+    assert (Tally().scores().agents, Tally().scores().worst_tasks(3)) == ((), ())
