@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,9 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     here = tmp_path_factory.mktemp("tutorial")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (here / "env.yaml").write_text(f"head_server: {{host: 127.0.0.1, port: {port}}}\n", encoding="utf-8")
     for block in BLOCKS:
         if block["path"]:
             file = here / block["path"]
