@@ -2,6 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from responses_api_agents.gymnasium_agent.app import GymnasiumAgent, GymnasiumAgentConfig
+from rollbook import ServerClient
 from unit.servers_kinds.playground import AGENTS, MODELS, RESOURCES, Entry, Scripted, call, message, playing, reply_with
 
 ROW = {"responses_create_params": {"input": "Play."}, "seed": 7}
@@ -146,3 +147,19 @@ async def test_the_environment_aggregates():
 def test_an_episode_has_a_step_at_least():
     with pytest.raises(ValidationError):
         GymnasiumAgentConfig(**FRAME, max_steps=0)
+
+
+@pytest.mark.parametrize(("is_idempotent", "replayed"), [(True, {"/step"}), (False, set())])
+async def test_only_a_step_with_an_id_may_be_sent_again(is_idempotent, replayed):
+    game = Game(step(terminated=True), reset_info={"supports_step_idempotency": is_idempotent})
+    sent = []
+
+    class Noting(ServerClient):
+        async def request(self, server_name, url_path, method, **options):
+            sent.append((url_path, options.get("_replay", False)))
+            return await super().request(server_name, url_path, method, **options)
+
+    build = game.build
+    game.build = lambda client: build(Noting(client.head_server_config, client.global_config_dict))
+    await game.post()
+    assert {path for path, may_replay in sent if may_replay} == replayed
