@@ -79,14 +79,15 @@ def judge_failsafe(verify: Callable[Arguments, Any]) -> Callable[Arguments, Awai
                 return await verify(*args, **kwargs)
             return await run_in_threadpool(verify, *args, **kwargs)
         except JudgeError as error:
-            body = next((value for value in (*args, *kwargs.values()) if _is_row(value)), None)
+            body = next((value for value in (*args, *kwargs.values()) if _is_body(value)), None)
             return Response(json_bytes(judge_failed_row(body, error)), media_type="application/json")
 
     return safe
 
 
-def _is_row(value: object) -> bool:
-    return isinstance(value, BaseModel) and hasattr(value, "responses_create_params")
+def _is_body(value: object) -> bool:
+    """Tell a body from the other arguments; a server, as a wrapped method is handed it, is a model too."""
+    return isinstance(value, BaseModel) and not hasattr(value, "server_client")
 
 
 def judge_failed_row(body: object, error: JudgeError) -> JsonObject:

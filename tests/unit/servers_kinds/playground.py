@@ -1,5 +1,6 @@
 """Several servers in one process, under one configuration, and a client that keeps what they were asked."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -73,7 +74,8 @@ async def playing(servers: Mapping[str, Entry], **top: object) -> AsyncIterator[
 class Scripted:
     """A server that answers each path from its script, entry by entry, and keeps what it was asked.
 
-    A script's entry is a JSON value (status 200), or a status and a value. The last entry answers from then on.
+    A script's entry is a JSON value (status 200), a status and a value, a function of the body that gives one of these,
+    or an event that the reply waits for. The last entry answers from then on.
     """
 
     script: Mapping[str, list[object]]
@@ -98,6 +100,8 @@ class Scripted:
             self.cookies.append(dict(request.cookies))
             left = self.script.get("/" + path, [(404, {"detail": "Not Found"})])
             said = left.pop(0) if len(left) > 1 else left[0]
+            if isinstance(said, asyncio.Event):
+                await said.wait()
             said = said(body) if callable(said) else said
             status, value = said if isinstance(said, tuple) else (200, said)
             content = value if isinstance(value, bytes) else orjson.dumps(value)

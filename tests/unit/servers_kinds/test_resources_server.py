@@ -148,6 +148,17 @@ async def test_a_judge_failure_keeps_the_rest_of_the_instance_config():
     assert b'"instance_config":{"a":1,"mask_sample":true}' in reply.body
 
 
+async def test_a_method_may_wear_the_failsafe_itself():
+    class Wearing(Sum):
+        @judge_failsafe
+        async def verify(self, body: SumRequest) -> SumResponse:
+            raise JudgeError("no judge")
+
+    async with playing(entry(Wearing)) as playground:
+        answer = await playground.post("sums", "/verify", ROW)
+    assert (answer.body["failure_reason"], answer.body["expected_answer"]) == ("no judge", "4")
+
+
 async def test_a_plain_verify_runs_in_a_thread_with_its_session():
     async with playing(entry(Threaded)) as playground:
         answer = await playground.post("sums", "/verify", {**ROW, "response": reply_with(message("x"))})

@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from environment_servers.single_agent_turn.tests.turning import ANSWER, ASKED, Turns, echoes, real_servers
@@ -185,3 +187,12 @@ async def test_the_environment_aggregates():
     turns.resources.script["/aggregate_metrics"] = [{"agent_metrics": {"own": 1}}]
     answer = await turns.run({"verify_responses": []}, "/aggregate_metrics")
     assert answer.body["agent_metrics"] == {"own": 1}
+
+
+async def test_an_answer_that_never_comes_ends_the_episode_and_both_sessions():
+    turns = Turns(default_episode_timeout_seconds=0.2)
+    turns.agent.script[ANSWER] = [asyncio.Event()]
+    answer = await turns.run(REQUEST)
+    assert answer.body["failure"] == {"failure_reason": "Episode timed out", "terminal": False, "failure_kind": None}
+    assert turns.agent.paths()[-1] == SHUT
+    assert turns.resources.paths() == ["/seed_session", "/close_session"]
