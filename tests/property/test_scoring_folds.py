@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, Neve
 from rollbook.records.record import Record
 from rollbook.scoring.aggregate import compute_aggregate_metrics
 from rollbook.scoring.pass_at_k import compute_pass_majority_metrics, pass_at_k
+from rollbook.scoring.series import majority_series, pass_series
 from rollbook.scoring.tally import Tally
 
 KEYS = st.tuples(st.integers(0, 5), st.integers(0, 4))
@@ -84,6 +86,23 @@ def test_pass_at_k_is_the_share_of_the_choices_of_k_that_hold_a_right_one(right,
     choices = list(itertools.combinations(right, k))
     share = sum(map(any, choices)) / len(choices)
     assert pass_at_k(len(right), sum(right), k) == pytest.approx(share, abs=1e-12)
+
+
+@given(right=st.lists(st.integers(0, 1), min_size=1, max_size=40))
+def test_the_series_of_pass_at_k_is_the_estimator_for_every_k(right):
+    expected = [pass_at_k(len(right), sum(right), k) for k in range(1, len(right) + 1)]
+    assert pass_series(right) == pytest.approx(expected, abs=1e-12)
+
+
+VOTES = st.lists(st.tuples(st.sampled_from(["x", "y", "z", None]), st.sampled_from([0, 0.5, 1, None])), max_size=12)
+
+
+@given(votes=VOTES)
+def test_the_majority_of_k_is_that_of_an_election_held_anew_for_every_k(votes):
+    for k, elected in enumerate(majority_series(votes), start=1):
+        counts = Counter(vote for vote in votes[:k] if None not in vote)
+        tied = [score for (_, score), count in counts.items() if count == max(counts.values())]
+        assert elected == pytest.approx(sum(tied) / len(tied) if tied else 0)
 
 
 @given(right=st.lists(st.booleans(), min_size=1, max_size=8))

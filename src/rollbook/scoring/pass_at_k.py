@@ -12,13 +12,13 @@ Source: collection.md §6.4; servers.md §8.11; Chen et al. 2021, "Evaluating La
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, Final
 
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import REWARD_KEY
-from rollbook.scoring.rows import Number
+from rollbook.scoring.rows import Number, number_in
+from rollbook.scoring.series import average_series, majority_series, pass_series
 from rollbook.scoring.spread import mean, sample_std
 
 ScoreFn = Callable[[Any], Mapping[str, Any]]
@@ -34,6 +34,9 @@ COMPANIONS: Final = (STD_DEV, STD_ERR, AVG_SAMPLE_STD_DEV)
 PER_SAMPLE_AGGREGATE: Final = "per_sample_aggregate"
 _NO_ANSWER: Final = "no_answer"
 _PERCENT: Final = 100.0
+_ANY_OF: Final = "pass@{k}"
+_AVERAGE: Final = "pass@1[avg-of-{k}]"
+_MAJORITY: Final = "majority@{k}"
 
 
 def pass_at_k(n: int, correct: int, k: int) -> float:
@@ -52,16 +55,14 @@ def compute_pass_majority_metrics(
     scores = [[_scores(rollout, score_fn or _accuracy, answer_key) for rollout in rollouts] for rollouts in tasks]
     names = list(dict.fromkeys(name for task in scores for rollout in task for name in rollout))
     max_k = max((len(rollouts) for rollouts in tasks), default=0)
-    votes = [[rollout.get(answer_key) for rollout in rollouts] for rollouts in tasks] if answer_key else None
+    votes = [[_ballot(rollout.get(answer_key)) for rollout in rollouts] for rollouts in tasks] if answer_key else None
     metrics: JsonObject = {}
     runs: JsonObject = {}
     for name in names:
         runs[name] = averages = _run_averages(scores, name, max_k)
-        values = [[rollout[name] for rollout in task if name in rollout] for task in scores]
+        series = _series_of(scores, votes, name)
         for k in range(1, max_k + 1):
-            metrics |= _of_first(values, name, k) | _across_runs(averages, name, k)
-            if votes is not None:
-                metrics |= _majority(scores, votes, name, k)
+            metrics |= _at(series, name, k) | _across_runs(averages, name, k)
     metrics[PER_SAMPLE_AGGREGATE] = runs
     return metrics, scores, names, max_k
 
@@ -75,7 +76,7 @@ def add_avg_sample_std_dev(
         for k in range(2, max_k + 1):
             spread = mean([std for task in values if len(task) >= k and (std := sample_std(task[:k])) is not None])
             if spread is not None:
-                metrics[f"{_average_name(k)}/{name}{AVG_SAMPLE_STD_DEV}"] = _PERCENT * spread
+                metrics[f"{_AVERAGE.format(k=k)}/{name}{AVG_SAMPLE_STD_DEV}"] = _PERCENT * spread
 
 
 def compute_subset_metrics(
@@ -123,31 +124,30 @@ def _accuracy(rollout: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _scores(rollout: Mapping[str, Any], score_fn: ScoreFn, answer_key: str | None) -> Scores:
-    scores = {name: int(value) if isinstance(value, bool) else value for name, value in score_fn(rollout).items()}
+    given = score_fn(rollout).items()
+    scores = {name: number for name, value in given if (number := number_in(value)) is not None}
     if answer_key:
         scores[_NO_ANSWER] = int(rollout.get(answer_key) is None)
     return scores
 
 
-def _average_name(k: int) -> str:
-    return f"pass@1[avg-of-{k}]"
+def _series_of(
+    scores: Sequence[Sequence[Scores]], votes: Sequence[Sequence[object]] | None, name: str
+) -> dict[str, list[list[float]]]:
+    values = [[rollout[name] for rollout in task if name in rollout] for task in scores]
+    series = {_ANY_OF: [pass_series(task) for task in values], _AVERAGE: [average_series(task) for task in values]}
+    if votes is not None:
+        ballots = zip(votes, scores, strict=True)
+        series[_MAJORITY] = [
+            majority_series(zip(answers, (rollout.get(name) for rollout in task), strict=True))
+            for answers, task in ballots
+        ]
+    return series
 
 
-def _of_first(values: Sequence[Sequence[Number]], name: str, k: int) -> JsonObject:
-    enough = [task for task in values if len(task) >= k]
-    if not enough:
-        return {}
-    averages = [math.fsum(task[:k]) / k for task in enough]
-    return {
-        f"pass@{k}/{name}": _percent([_pass_of(task, k) for task in enough]),
-        f"{_average_name(k)}/{name}": _percent(averages),
-    }
-
-
-def _pass_of(values: Sequence[Number], k: int) -> float:
-    if all(value in (0, 1) for value in values):
-        return pass_at_k(len(values), sum(value == 1 for value in values), k)
-    return max(values[:k])
+def _at(series: Mapping[str, Sequence[Sequence[float]]], name: str, k: int) -> JsonObject:
+    values = {pattern: [task[k - 1] for task in tasks if len(task) >= k] for pattern, tasks in series.items()}
+    return {f"{pattern.format(k=k)}/{name}": _percent(enough) for pattern, enough in values.items() if enough}
 
 
 def _run_averages(scores: Sequence[Sequence[Scores]], name: str, max_k: int) -> list[float]:
@@ -159,32 +159,12 @@ def _across_runs(averages: Sequence[float], name: str, k: int) -> JsonObject:
     std = sample_std(averages[:k]) if k <= len(averages) else None
     if std is None:
         return {}
-    key = f"{_average_name(k)}/{name}"
+    key = f"{_AVERAGE.format(k=k)}/{name}"
     return {key + STD_DEV: std, key + STD_ERR: std / math.sqrt(k)}
-
-
-def _majority(scores: Sequence[Sequence[Scores]], votes: Sequence[Sequence[object]], name: str, k: int) -> JsonObject:
-    elections = [
-        [
-            (_ballot(answer), rollout[name])
-            for answer, rollout in zip(answers[:k], task, strict=False)
-            if answer is not None and name in rollout
-        ]
-        for task, answers in zip(scores, votes, strict=True)
-        if len(answers) >= k
-    ]
-    return {f"majority@{k}/{name}": _percent([_elected(election) for election in elections])}
 
 
 def _ballot(answer: object) -> object:
     return answer if isinstance(answer, Hashable) else repr(answer)
-
-
-def _elected(election: Sequence[tuple[object, Number]]) -> float:
-    counts = Counter(election)
-    most = max(counts.values(), default=0)
-    tied = [score for (_, score), count in counts.items() if count == most]
-    return math.fsum(tied) / len(tied) if tied else 0.0
 
 
 def _percent(values: Sequence[Number]) -> float:

@@ -217,6 +217,11 @@ def test_what_a_hook_answers_is_made_strict_json():
     assert chosen(metrics, "runs", "deep") == {"runs": [1.0, None], "deep": {"good": 1}}
 
 
+def test_the_sample_of_a_task_is_strict_json():
+    [entry] = compute_aggregate_metrics([row(0, 0, reward=1.0, bad=math.nan, seen=[math.inf])]).group_level_metrics
+    assert entry["sample"] == {"reward": 1.0, "seen": [None]}
+
+
 @pytest.mark.parametrize(
     ("name", "compared"),
     [

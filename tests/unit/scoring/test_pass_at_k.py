@@ -101,6 +101,13 @@ def test_a_flag_is_a_score_and_a_rollout_without_a_reward_is_no_zero():
     assert compute_pass_majority_metrics([[{"reward": 1.0}, {}]])[0]["pass@1/accuracy"] == 100
 
 
+def test_a_score_that_is_no_number_is_no_score():
+    tasks = [[{"a": None, "b": 1}, {"a": float("nan"), "b": "1"}, {"a": 1, "b": 1}]]
+    metrics, scores, _, _ = compute_pass_majority_metrics(tasks, lambda rollout: rollout)
+    assert scores == [[{"b": 1}, {}, {"a": 1, "b": 1}]]
+    assert (metrics["pass@1/a"], metrics["pass@2/b"]) == (100, 100)
+
+
 def test_no_tasks_have_no_metrics():
     assert compute_pass_majority_metrics([]) == ({"per_sample_aggregate": {}}, [], [], 0)
 
