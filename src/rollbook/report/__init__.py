@@ -1,1 +1,5 @@
-"""Values turned into text and JSON."""
+"""Scores → text for people, JSON for programs.
+
+Rules:
+* Nothing here computes a score, and no score is shown without what it covers.
+"""
