@@ -83,7 +83,7 @@ class Worker:
         try:
             self._input.write(request.encode())
             self._input.flush()
-        except OSError:
+        except (OSError, ValueError):  # the process ended, or the pool did
             return None
         line = self._line(deadline)
         return None if line is None else float(json.loads(line)["reward"])

@@ -19,7 +19,7 @@ from typing import Final
 from resources_servers.mcqa.boxed import last_boxed, without_text_markup
 from resources_servers.mcqa.payloads import letter_after_prefix
 
-PATTERN_CHARS: Final = 16_384
+PATTERN_CHARS: Final = 8_192
 _WHOLE_BOX: Final = re.compile(r"[\W_]*([A-Z])[\W_]*")
 _BOX_START: Final = re.compile(r"([A-Z])[:).\-]")
 _ANSWER: Final = re.compile(r"answer\s*:\s*(.+)", re.IGNORECASE)

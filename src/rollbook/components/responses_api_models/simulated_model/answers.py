@@ -2,19 +2,20 @@
 
 Rules:
 * A request is looked up by the longest beginning of it that some row asks; what came after does not matter.
+* A row without a request of its own, whose prompt a template makes, is found by its question inside what is asked.
 * Two rows that ask the same are one: the first stands.
 * Of a row only its answer is kept, so that memory follows the answers and not the prompts.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import orjson
 
-from responses_api_models.simulated_model.conversation import Turn, prefix_digests, responses_turns
+from responses_api_models.simulated_model.conversation import Turn, digest_of_turns, prefix_digests, responses_turns
 from responses_api_models.simulated_model.tool_calls import Call
 from responses_api_models.simulated_model.wording import Style
 
@@ -27,7 +28,9 @@ _STYLES: Final = {
     "lenient_answer_colon": Style.COLON,
     "lenient_answer_colon_md": Style.COLON,
 }
+_QUESTION_FIELDS: Final = ("question", "problem", "prompt")
 _OTHERS_KEPT: Final = 64
+_QUESTIONS_KEPT: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +51,21 @@ class AnswerBook:
 
     others: list[str] = field(default_factory=list)
     _known: dict[str, Known] = field(default_factory=dict)
+    _by_question: dict[str, Known] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._known) + len(self._by_question)
 
     def add(self, row: Mapping[str, object]) -> None:
         """Learn one row."""
         params = row.get("responses_create_params")
         turns = responses_turns(params) if isinstance(params, Mapping) else ()
-        digests = list(prefix_digests(turns))
-        if not digests:
-            return
         known = known_from(row)
-        self._known.setdefault(digests[-1], known)
+        question = _question(row)
+        if turns:
+            self._known.setdefault(digest_of_turns(turns), known)
+        elif question and len(self._by_question) < _QUESTIONS_KEPT:
+            self._by_question.setdefault(question, known)
         if known.answer is not None and len(self.others) < _OTHERS_KEPT and known.answer not in self.others:
             self.others.append(known.answer)
 
@@ -76,12 +81,22 @@ class AnswerBook:
                 if isinstance(row, dict):
                     self.add(row)
 
-    def find(self, turns: Iterable[Turn]) -> Known | None:
+    def find(self, turns: Sequence[Turn]) -> Known | None:
         """Return what is known about the prompt that `turns` begin with."""
         found = None
         for digest in prefix_digests(turns):
             found = self._known.get(digest, found)
-        return found
+        return found or self._asked_inside(turns)
+
+    def _asked_inside(self, turns: Sequence[Turn]) -> Known | None:
+        if not self._by_question:
+            return None
+        asked = "\n".join(turn.text for turn in turns if turn.role == "user")
+        return max(
+            (entry for entry in self._by_question.items() if entry[0] in asked),
+            key=lambda entry: len(entry[0]),
+            default=("", None),
+        )[1]
 
 
 def known_from(row: Mapping[str, object]) -> Known:
@@ -98,6 +113,11 @@ def known_from(row: Mapping[str, object]) -> Known:
         prefix=prefix if isinstance(prefix, str) else None,
         fallback=Style.TAG if tagged else Style.PLAIN,
     )
+
+
+def _question(row: Mapping[str, object]) -> str:
+    values = (row.get(name) for name in _QUESTION_FIELDS)
+    return next((value.strip() for value in values if isinstance(value, str)), "")
 
 
 def _answer(row: Mapping[str, object]) -> str | None:

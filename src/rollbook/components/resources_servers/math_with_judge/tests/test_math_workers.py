@@ -24,6 +24,11 @@ async def pool_of(most=1, seconds=PATIENCE, program=SLOW):
         await pool.close()
 
 
+def wait_until_busy(pool):
+    while not pool._busy:
+        os.sched_yield()
+
+
 def is_running(pid):
     try:
         os.kill(pid, 0)
@@ -80,12 +85,18 @@ async def test_closing_ends_processes_at_work_and_at_rest():
     async with pool_of(most=2) as pool:
         await asyncio.gather(pool.compare("a", "a"), pool.compare("b", "b"))
         at_work = asyncio.ensure_future(pool.compare("a", "sleep"))
-        await asyncio.sleep(0)
+        await asyncio.to_thread(wait_until_busy, pool)
         pids = pool.pids
         await pool.close()
         assert await at_work == 0.0
         assert pids
         assert not any(is_running(pid) for pid in pids)
+
+
+def test_a_process_that_was_ended_has_no_reward():
+    ended = Worker(SLOW)
+    ended.kill()
+    assert ended.compare("a", "a", PATIENCE) is None
 
 
 async def test_a_process_that_does_not_start_is_an_error(tmp_path):

@@ -155,6 +155,7 @@ def test_a_prefix_is_text_and_no_pattern():
     [
         (r"final: (\w)", "Final: b, no, final: d", "D"),
         (r"final: (\w)", "final: z", "Z"),
+        (r"final: (\w)", "FINAL: b", "B"),
         (r"final: (.+)", "final: dark blue", "B"),
         (r"final: (.+)", r"final: violet \boxed{A}", "A"),
         (r"final: (?:(\w)!|(\w)\?)", "final: c?", "C"),
@@ -185,6 +186,7 @@ def test_a_pattern_that_does_not_compile_raises():
     [
         (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
         (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
+        (r"\boxed{[1, 2\}} or {so}", r"[1, 2\}"),
         (r"\boxed{1} } { \boxed{2}", "2"),
         (r"{ \boxed{2}", "2"),
         (r"\boxed{\boxed{3}}", "3"),

@@ -49,12 +49,19 @@ async def test_another_answer_scores_less():
         assert (await verified(row, ""))["reward"] < 1.0
 
 
-@pytest.mark.parametrize("metadata", [{}, {"source_dataset": None}, {"source_dataset": "no_such_generator"}])
-async def test_a_row_that_names_no_generator_is_an_error(metadata):
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({}, "no metadata.source_dataset"),
+        ({"source_dataset": None}, "no metadata.source_dataset"),
+        ({"source_dataset": "no_such_generator"}, "'no_such_generator' has no score function"),
+    ],
+)
+async def test_a_row_that_names_no_generator_is_an_error(metadata, said):
     async with served(built(ReasoningGymResourcesServer)) as server:
         reply = await server.post("/verify", {**ROW, "metadata": metadata, "response": response("1")})
     assert reply.status == 500
-    assert "source_dataset" in reply.json()
+    assert said in reply.json()
 
 
 def scoring_with(function, monkeypatch):

@@ -165,6 +165,16 @@ def test_a_prompt_is_found_however_its_items_spell_it_and_whatever_came_after():
     assert len(book) == 5
 
 
+def test_a_row_whose_prompt_a_template_makes_is_found_by_its_question():
+    book = AnswerBook()
+    for question, answer in (("2+2", "4"), ("12+2", "14"), ("", "no")):
+        book.add({"question": question, "expected_answer": answer})
+    book.add({"responses_create_params": {"input": "What is 2+2 here?"}, "expected_answer": "5"})
+    found = {text: book.find((Turn("user", text),)) for text in ("Say: 2+2!", "Say: 12+2!", "What is 2+2 here?", "3+3")}
+    assert [known and known.answer for known in found.values()] == ["4", "14", "5", None]
+    assert len(book) == 3
+
+
 def test_a_chat_of_several_turns_reads_as_its_responses_form():
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c", "output": "7"}

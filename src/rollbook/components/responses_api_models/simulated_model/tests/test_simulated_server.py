@@ -49,6 +49,13 @@ async def test_both_dialects_give_the_same_answer():
     assert chat["usage"]["total_tokens"] == chat["usage"]["prompt_tokens"] + chat["usage"]["completion_tokens"]
 
 
+async def test_the_messages_dialect_gives_the_same_answer():
+    body = {"model": "mine", "max_tokens": 99, "messages": PROMPT["input"]}
+    async with served(model()) as server:
+        reply = await server.ok("/v1/messages", body, x_rollout_id="0-1")
+        assert reply["content"][0]["text"] == (await answers(server, ["0-1"]))[0]
+
+
 async def test_tool_calls_are_made_in_both_dialects():
     chat_tool = {"type": "function", "function": {"name": "get_weather", "parameters": {}}}
     async with served(model(policy={"p_correct": 1})) as server:

@@ -4,7 +4,15 @@ import pytest
 
 from responses_api_models.simulated_model.answers import known_from
 from responses_api_models.simulated_model.chance import Chance
-from responses_api_models.simulated_model.conversation import CALL, RESULT, Conversation, Tool, Turn, from_responses
+from responses_api_models.simulated_model.conversation import (
+    CALL,
+    RESULT,
+    Conversation,
+    Tool,
+    Turn,
+    from_chat,
+    from_responses,
+)
 from responses_api_models.simulated_model.policy import Behaviour, answer_to
 from responses_api_models.simulated_model.tool_calls import arguments_for, calls_for
 
@@ -113,6 +121,14 @@ def test_a_malformed_answer_calls_a_tool_with_arguments_that_are_no_json():
         json.loads(call.arguments)
     after = asked("add 1", Turn(CALL, "increment_counter"), Turn(RESULT, "error"))
     assert not answer_to(after, None, Behaviour.MALFORMED, CHANCE).calls
+
+
+@pytest.mark.parametrize("read", [from_responses, from_chat])
+def test_a_request_says_whether_and_how_tools_may_be_called(read):
+    plain = read({})
+    forbidden = read({"tool_choice": "none", "parallel_tool_calls": False})
+    assert (plain.calls_allowed, plain.calls_at_once) == (True, True)
+    assert (forbidden.calls_allowed, forbidden.calls_at_once) == (False, False)
 
 
 def test_nothing_is_called_where_calls_are_forbidden():
