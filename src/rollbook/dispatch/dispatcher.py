@@ -5,7 +5,7 @@ Rules:
 * An ending is observed after it was written. An observer that raises is logged and left out, and the run goes on.
 * Cancellation may interrupt a wait for a reply, never a write.
 
-Source: house §4, §5; collection.md §3.1, §3.2, §3.7.
+Source: collection.md §3.1, §3.2, §3.7.
 """
 
 import asyncio

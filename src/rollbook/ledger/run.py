@@ -59,10 +59,21 @@ class Draft:
     rollouts: int
 
     def commit(self) -> None:
-        """Remove what an earlier run left, and put the plan in force."""
-        for path in (self.paths.output, self.paths.failures, self.paths.aggregate_metrics):
-            path.unlink(missing_ok=True)
-        self.making.commit()
+        """Put the plan in force, then remove what an earlier run left.
+
+        Raises:
+            LedgerError: the plan could not be written; the earlier run is as it was.
+
+        """
+        with explained(self.paths):
+            self.making.seal()
+            aside = [_moved_aside(path) for path in self._outdated() if path.exists()]
+            self.making.place()
+            for path in aside:
+                path.unlink()
+
+    def _outdated(self) -> tuple[Path, ...]:
+        return (self.paths.output, self.paths.failures, self.paths.aggregate_metrics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +92,27 @@ class Run:
             LedgerError: another process holds it.
 
         """
-        self.paths.output.parent.mkdir(parents=True, exist_ok=True)
+        self._refuse_folder()
         lock = FileLock(self.paths.lock)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise LedgerError(
-                f"{self.paths.output}: another process is writing this run (lock {self.paths.lock}); "
-                "wait for it, or give another --output"
-            ) from None
+        with explained(self.paths):
+            self.paths.output.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                raise LedgerError(
+                    f"{self.paths.output}: another process is writing this run (lock {self.paths.lock}); "
+                    "wait for it, or give another --output"
+                ) from None
         try:
             yield
         finally:
             lock.release()
+
+    def _refuse_folder(self) -> None:
+        if self.paths.output.is_dir():
+            raise LedgerError(
+                f"{self.paths.output} is a folder; give a file name, for example {self.paths.output}/r.jsonl"
+            )
 
     def refuse_existing(self) -> None:
         """Raise when the output holds an earlier run."""
@@ -110,7 +129,8 @@ class Run:
 
         Whatever `rows` or the block raises before that leaves the disk as it was.
         """
-        making = WholeFile(self.paths.materialized_inputs)
+        with explained(self.paths):
+            making = WholeFile(self.paths.materialized_inputs)
         try:
             yield Draft(self.paths, making, write_rows(making.file, rows))
         finally:
@@ -143,6 +163,24 @@ class Run:
     def can_continue(self) -> bool:
         """Whether a plan and results of an earlier session are there."""
         return self.paths.materialized_inputs.exists() and self.paths.output.exists()
+
+
+def _moved_aside(path: Path) -> Path:
+    aside = path.with_name(f".{path.name}.replaced")
+    path.replace(aside)
+    return aside
+
+
+@contextmanager
+def explained(paths: RunPaths) -> Iterator[None]:
+    """Turn what the disk refuses inside the block into a `LedgerError` that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise LedgerError(
+            f"cannot write {error.filename or paths.output}: {error.strerror or error}. Free the disk, or give an "
+            "--output that can be written"
+        ) from error
 
 
 def files_of(paths: RunPaths) -> dict[str, Path]:

@@ -7,7 +7,7 @@ Rules:
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,18 +22,27 @@ class WholeFile:
         self._temporary = Path(name)
         self.file: BinaryIO = os.fdopen(descriptor, "wb", buffering=1 << 20)
 
-    def commit(self) -> None:
-        """Put the file in place."""
+    def seal(self) -> None:
+        """Make everything that was written durable, still aside."""
         self.file.flush()
         os.fsync(self.file.fileno())
         self.file.close()
         self._temporary.chmod(0o666 & ~_umask())
+
+    def place(self) -> None:
+        """Put the sealed file in place."""
         self._temporary.replace(self._path)
         sync_folder(self._path.parent)
 
+    def commit(self) -> None:
+        """Seal the file and put it in place."""
+        self.seal()
+        self.place()
+
     def discard(self) -> None:
         """Leave no trace. After a commit there is nothing to discard."""
-        self.file.close()
+        with suppress(OSError):
+            self.file.close()
         self._temporary.unlink(missing_ok=True)
 
 

@@ -24,12 +24,15 @@ from rollbook.records.ending import Ending
 from rollbook.records.failure_kinds import AGENT_RUN_ERROR_FAILURE_CLASS
 from rollbook.records.json_values import JsonMapping
 from rollbook.records.keys import NG_FAILURE_EVIDENCE_KEY
-from rollbook.records.outcome import Failed, Interrupted, NeverStarted, Outcome
+from rollbook.records.outcome import Failed, Interrupted, NeverStarted, Outcome, without_body
 from rollbook.records.record import Record
 from rollbook.records.task import Rollout
 
 _EVIDENCE_KEPT: Final = 2000
 _NOT_JSON: Final = (TypeError, ValueError, RecursionError, OverflowError)
+
+
+_Waiting = tuple[File, bytes, asyncio.Future[None]]
 
 
 class Durability(StrEnum):
@@ -49,7 +52,7 @@ class Writer:
         self._durability = durability
         self._record_omitted = record_omitted
         self._files: dict[File, BinaryIO] = {}
-        self._waiting: list[tuple[File, bytes, asyncio.Future[None]]] = []
+        self._waiting: list[_Waiting] = []
         self._committer: asyncio.Task[None] | None = None
         self._broken: LedgerError | None = None
 
@@ -59,11 +62,12 @@ class Writer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Commit what is waiting, and close."""
-        if self._committer is not None:
-            await asyncio.shield(self._committer)
-        for file in self._files.values():
-            file.close()
+        """Commit what is waiting, and close; cancellation waits for that and is raised after it."""
+        try:
+            await finished(self._committer)
+        finally:
+            for file in self._files.values():
+                file.close()
 
     async def write(self, rollout: Rollout, ending: Ending) -> Record:
         """Save how an attempt of `rollout` ended, and return the record of it.
@@ -83,7 +87,7 @@ class Writer:
             return record
         file, line, outcome = _line(ending, rollout.stamps)
         await self._append(file, line)
-        return replace(record, outcome=outcome)
+        return replace(record, outcome=without_body(outcome))
 
     async def _append(self, file: File, line: bytes) -> None:
         if self._broken is not None:
@@ -95,20 +99,25 @@ class Writer:
         await done
 
     async def _commit_until_idle(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
-            try:
-                await asyncio.to_thread(self._commit, [(file, line) for file, line, _ in batch])
-            except OSError as error:
-                self._broken = LedgerError(
-                    f"cannot write to {self._paths.output.parent}: {error}. Rollouts that were reported as done are "
-                    "safe; free the disk and start the run again with --resume"
-                )
-                batch += self._waiting
-                self._waiting = []
-            for _, _, done in batch:
-                _settle(done, self._broken)
-        self._committer = None
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                await self._commit_batch(batch)
+        finally:
+            self._committer = None
+
+    async def _commit_batch(self, batch: list[_Waiting]) -> None:
+        try:
+            await asyncio.to_thread(self._commit, [(file, line) for file, line, _ in batch])
+        except (OSError, ValueError, MemoryError) as error:
+            self._broken = LedgerError(
+                f"cannot write to {self._paths.output.parent}: {error}. Rollouts that were reported as done are "
+                "safe; free the disk and start the run again with --resume"
+            )
+            batch += self._waiting
+            self._waiting = []
+        for _, _, done in batch:
+            _settle(done, self._broken)
 
     def _open(self) -> None:
         self._paths.output.parent.mkdir(parents=True, exist_ok=True)
@@ -123,6 +132,18 @@ class Writer:
                 _write_all(handle, chunk)
                 if self._durability is Durability.SYNC:
                     os.fdatasync(handle.fileno())
+
+
+async def finished(task: asyncio.Task[None] | None) -> None:
+    """Wait for `task` to end, however often the waiter is cancelled; the cancellation is raised then."""
+    cancelled: asyncio.CancelledError | None = None
+    while task is not None and not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 def _append_to(path: Path) -> BinaryIO:

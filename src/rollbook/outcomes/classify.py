@@ -18,6 +18,7 @@ from rollbook.records.exchange import Reply, SendFailed
 from rollbook.records.failure_kinds import (
     AGENT_REQUEST_FAILED_FAILURE_CLASS,
     AGENT_RUN_ERROR_FAILURE_CLASS,
+    GATEWAY_STATUSES,
     Delivery,
 )
 from rollbook.records.json_values import JsonMapping
@@ -25,7 +26,6 @@ from rollbook.records.outcome import Failed
 from rollbook.records.reply_codec import ending_of_episode, ending_of_payload
 from rollbook.records.task import Rollout
 
-_GATEWAY: Final = frozenset({429, 502, 503, 504})
 _BODY_KEPT: Final = 2000
 _ERROR: Final = 400
 _UNREACHABLE: Final = "transport_unreachable"
@@ -48,9 +48,10 @@ def ending_of_reply(reply: Reply, rollout: Rollout) -> Ending:
 
 
 def ending_of_send_failure(failure: SendFailed) -> Ending:
-    """Return how an attempt ended whose request brought no whole reply."""
+    """Return how an attempt ended whose request brought no whole reply; one whose status was read did run."""
+    ran = failure.status is not None and failure.status not in GATEWAY_STATUSES
     failed = Failed(
-        failure_class=AGENT_REQUEST_FAILED_FAILURE_CLASS,
+        failure_class=AGENT_RUN_ERROR_FAILURE_CLASS if ran else AGENT_REQUEST_FAILED_FAILURE_CLASS,
         message=failure.message or f"{failure.exception_type}()",
         kind=_transport_kind(failure),
         delivery=failure.delivery,
@@ -75,7 +76,7 @@ def episode_request(rollout: Rollout) -> dict[str, JsonMapping]:
 
 
 def _status_ending(reply: Reply) -> Ending:
-    gateway = reply.status in _GATEWAY
+    gateway = reply.status in GATEWAY_STATUSES
     failure_class = AGENT_REQUEST_FAILED_FAILURE_CLASS if gateway else AGENT_RUN_ERROR_FAILURE_CLASS
     failed = Failed(
         failure_class=failure_class,

@@ -12,7 +12,7 @@ Source: collection.md §1.3, §1.6, §1.7, §4.1 to §4.3, §4.12, §21.1.
 import math
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final, assert_never
+from typing import Annotated, Any, Final, assert_never
 
 import msgspec
 
@@ -54,25 +54,31 @@ class File(Enum):
     FAILURES = "failures"
 
 
-class _Head(msgspec.Struct):
-    """The keys of a saved row that say who it is and how it ended."""
+_Index = Annotated[int, msgspec.Meta(ge=0)]
 
-    task: int = msgspec.field(name=TASK_INDEX_KEY_NAME)
-    rollout: int = msgspec.field(name=ROLLOUT_INDEX_KEY_NAME)
-    attempt: int | None = msgspec.field(name=ATTEMPT_INDEX_KEY_NAME, default=None)
-    run_id: str | None = msgspec.field(name=RUN_ID_KEY, default=None)
+
+class _Head(msgspec.Struct):
+    """The keys of a saved row that say who it is and how it ended.
+
+    Identity is strict; what a producer may have written as anything is read as what it is, and believed where it fits.
+    """
+
+    task: _Index = msgspec.field(name=TASK_INDEX_KEY_NAME)
+    rollout: _Index = msgspec.field(name=ROLLOUT_INDEX_KEY_NAME)
+    attempt: _Index | None = msgspec.field(name=ATTEMPT_INDEX_KEY_NAME, default=None)
+    run_id: Any = msgspec.field(name=RUN_ID_KEY, default=None)
     agent_ref: Any = None
-    server: str | None = msgspec.field(name=keys.NG_ENVIRONMENT_SERVER_KEY, default=None)
+    server: Any = msgspec.field(name=keys.NG_ENVIRONMENT_SERVER_KEY, default=None)
     reward: Any = None
     mask_sample: Any = None
-    failure_class: str | None = msgspec.field(name=keys.NG_FAILURE_CLASS_KEY, default=None)
+    failure_class: Any = msgspec.field(name=keys.NG_FAILURE_CLASS_KEY, default=None)
     message: Any = msgspec.field(name=keys.NG_FAILURE_MESSAGE_KEY, default=None)
     terminal: Any = msgspec.field(name=keys.NG_TERMINAL_KEY, default=None)
     stage: Any = msgspec.field(name=keys.NG_FAILURE_STAGE_KEY, default=None)
     delivery: Any = msgspec.field(name=keys.NG_FAILURE_DELIVERY_KEY, default=None)
-    exception_type: str | None = msgspec.field(name=keys.NG_FAILURE_TYPE_KEY, default=None)
-    http_status: int | None = msgspec.field(name=keys.NG_FAILURE_HTTP_STATUS_KEY, default=None)
-    kind: str | None = msgspec.field(name=keys.STATUS_FAILURE_KIND_KEY, default=None)
+    exception_type: Any = msgspec.field(name=keys.NG_FAILURE_TYPE_KEY, default=None)
+    http_status: Any = msgspec.field(name=keys.NG_FAILURE_HTTP_STATUS_KEY, default=None)
+    kind: Any = msgspec.field(name=keys.STATUS_FAILURE_KIND_KEY, default=None)
     omitted: Any = msgspec.field(name=keys.NG_OMITTED_ROLLOUT_KEY, default=None)
     drained: Any = msgspec.field(name=keys.NG_DISPATCH_DRAINED_KEY, default=None)
     unrouted: Any = msgspec.field(name=keys.NG_UNROUTED_RUN_ERROR_KEY, default=None)
@@ -105,17 +111,21 @@ def read_row(line: bytes, file: File) -> Record:
         key=RolloutKey(head.task, head.rollout),
         attempt=head.attempt or 0,
         outcome=_result(head.reward, head.mask_sample) if file is File.RESULTS else _failure(head),
-        run_id=head.run_id,
-        agent=agent if isinstance(agent, str) else None,
-        server=head.server,
+        run_id=_text(head.run_id),
+        agent=_text(agent),
+        server=_text(head.server),
     )
 
 
 def reward_of(value: object) -> float | None:
     """Return a reward as a number (true is 1, false is 0), or None when it is no finite number."""
-    if isinstance(value, int | float) and math.isfinite(value):
-        return float(value)
-    return None
+    if not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def result_outcome(payload: JsonMapping) -> Scored | Masked | Unscored:
@@ -131,24 +141,28 @@ def _result(reward: object, mask_sample: object) -> Scored | Masked | Unscored:
 
 
 def _failure(head: _Head) -> Outcome:
-    message = head.message if isinstance(head.message, str) else ""
+    message = _text(head.message) or ""
     if head.unrouted:
         return Evidence(message)
     if head.omitted and head.drained:
         return NeverStarted(message)
-    failure_class = head.failure_class or KILL_SHAPED_FAILURE_CLASS
+    failure_class = _text(head.failure_class) or KILL_SHAPED_FAILURE_CLASS
     if head.omitted:
         return Interrupted(failure_class, message)
     return Failed(
         failure_class=failure_class,
         message=message,
-        kind=head.kind,
+        kind=_text(head.kind),
         stage=stage_of(head.stage),
         terminal=bool(head.terminal),
         delivery=delivery_of(head.delivery),
-        exception_type=head.exception_type,
-        http_status=head.http_status,
+        exception_type=_text(head.exception_type),
+        http_status=head.http_status if isinstance(head.http_status, int) else None,
     )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def saved_row(ending: Ending, stamps: JsonMapping) -> tuple[File, JsonObject]:

@@ -26,6 +26,9 @@ JUDGE_FAILED: Final = "judge_failed"
 JUDGE_UNPARSEABLE: Final = "judge_unparseable"
 VERIFIER_ERROR: Final = "verifier_error"
 
+GATEWAY_STATUSES: Final = frozenset({429, 502, 503, 504})
+"""HTTP statuses that leave open whether a request ran."""
+
 REGISTERED_KINDS: Final = frozenset(
     {
         "transport_unreachable",

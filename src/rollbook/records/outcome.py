@@ -4,10 +4,10 @@ Rules:
 * Match on the type and let the checker see a missed case.
 * No reward is ever inferred from a failure, and no failure from a missing reward.
 
-Source: house §1, §6; collection.md §4.
+Source: collection.md §4.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rollbook.records.failure_kinds import Delivery, FailureStage
 
@@ -71,3 +71,10 @@ class Evidence:
 Result = Scored | Masked | Unscored
 Omitted = Interrupted | NeverStarted
 Outcome = Scored | Masked | Unscored | Failed | Interrupted | NeverStarted | Evidence
+
+
+def without_body(outcome: Outcome) -> Outcome:
+    """Return `outcome` as it is kept in memory: the error body stays on disk."""
+    if isinstance(outcome, Failed) and outcome.response_body is not None:
+        return replace(outcome, response_body=None)
+    return outcome

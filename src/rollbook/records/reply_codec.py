@@ -36,7 +36,8 @@ _PRODUCER_KEYS: Final = frozenset(
         "_ng_terminal_model_call_id",
     }
 )
-_RESERVED_IN_RESULTS: Final = frozenset({"ng_model_call_capture", "ng_perf"})
+_RESERVED: Final = frozenset({"ng_model_call_capture", "ng_perf", keys.NG_POLICY_MODEL_SERVER_KEY})
+_MESSAGE_KEPT: Final = 2000
 _MESSAGE_KEYS: Final = (keys.NG_FAILURE_MESSAGE_KEY, keys.FAILURE_REASON_KEY, "error_message", "error")
 
 
@@ -45,10 +46,9 @@ def ending_of_payload(payload: JsonMapping) -> Ending:
     kept = _sanitised(payload)
     failure_class = kept.get(keys.NG_FAILURE_CLASS_KEY)
     if kept.get(keys.NG_NO_PERSIST_KEY):
-        named = failure_class if isinstance(failure_class, str) and failure_class else KILL_SHAPED_FAILURE_CLASS
-        return Ending(Interrupted(named, _message(kept)), kept)
-    if isinstance(failure_class, str) and failure_class:
-        return Ending(_reported(failure_class, kept), kept)
+        return Ending(Interrupted(_class_in(failure_class, KILL_SHAPED_FAILURE_CLASS), _message(kept)), kept)
+    if failure_class is not None:
+        return Ending(_reported(_class_in(failure_class, AGENT_RUN_ERROR_FAILURE_CLASS), kept), kept)
     reward = kept.get(keys.REWARD_KEY)
     if reward is not None and reward_of(reward) is None:
         return Ending(_no_number(reward), kept)
@@ -77,13 +77,20 @@ def _sanitised(payload: JsonMapping) -> JsonObject:
 
 
 def _is_collectors(key: str) -> bool:
+    if key in _RESERVED:
+        return True
     if not key.startswith(_FIELD_PREFIX) or key in _PRODUCER_KEYS:
         return False
     return not key.startswith(_PRODUCER_PREFIX)
 
 
+def _class_in(value: object, otherwise: str) -> str:
+    """Return the failure class that a reply names; whatever it is, it is no result."""
+    return str(value)[:_MESSAGE_KEPT] if value else otherwise
+
+
 def _message(payload: JsonMapping) -> str:
-    return next((str(payload[key]) for key in _MESSAGE_KEYS if payload.get(key)), "")
+    return next((str(payload[key])[:_MESSAGE_KEPT] for key in _MESSAGE_KEYS if payload.get(key)), "")
 
 
 def _reported(failure_class: str, payload: JsonMapping) -> Failed:
@@ -101,10 +108,17 @@ def _reported(failure_class: str, payload: JsonMapping) -> Failed:
 def _no_number(reward: object) -> Failed:
     return Failed(
         failure_class=AGENT_RUN_ERROR_FAILURE_CLASS,
-        message=f"the reply's reward is no finite number: {reward!r}"[:2000],
+        message=f"the reply's reward is no finite number: {_shown(reward)}",
         kind=VERIFIER_ERROR,
         stage=FailureStage.VERIFICATION,
     )
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)[:200]
+    except ValueError:
+        return f"a number of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
 
 
 def _violation(fault: str) -> Failed:
@@ -129,7 +143,7 @@ def _episode_fault(payload: JsonMapping, episode_id: JsonMapping, task_id: objec
         return "the reply is for another episode or task"
     if failure is not None:
         return None
-    taken = [key for key in body if key.startswith(_FIELD_PREFIX) or key in _RESERVED_IN_RESULTS]
+    taken = [key for key in body if key.startswith(_FIELD_PREFIX) or key in _RESERVED]
     return f"`result` uses keys of the collector: {', '.join(sorted(taken))}" if taken else None
 
 
@@ -137,7 +151,7 @@ def _episode_failure(failure: JsonMapping) -> Failed:
     stage, kind = failure.get("stage"), failure.get("failure_kind")
     return Failed(
         failure_class=ENVIRONMENT_SERVER_FAILURE_CLASS,
-        message=str(failure.get("failure_reason", "")),
+        message=str(failure.get("failure_reason", ""))[:_MESSAGE_KEPT],
         kind=kind if isinstance(kind, str) else None,
         stage=stage_of(stage),
         terminal=bool(failure.get("terminal")),

@@ -6,7 +6,7 @@ Rules:
 * With the same attempt number, or where no run id says which attempt is which, a result wins over a failure;
   with different numbers the highest attempt that has an outcome stands, in whichever file it lies.
 
-Source: house §1; collection.md §4.11, §17.1, §21.1.
+Source: collection.md §4.11, §17.1, §21.1.
 """
 
 from collections import Counter

@@ -5,7 +5,7 @@ Rules:
 * Only a scored rollout has a reward; nothing else is counted as zero, and nothing is left out of the counts.
 * The order of the records of different rollouts changes no digit.
 
-Source: house §1; cases RC-71, RC-74, RC-84; collection.md §4.11.
+Source: cases RC-71, RC-74, RC-84; collection.md §4.11.
 """
 
 from collections import defaultdict

@@ -18,9 +18,8 @@ from aiohttp import (
     NonHttpUrlClientError,
 )
 
-from rollbook.records.failure_kinds import Delivery
+from rollbook.records.failure_kinds import GATEWAY_STATUSES, Delivery
 
-GATEWAY_STATUSES: Final = frozenset({429, 502, 503, 504})
 _WRITE_REFUSED: Final = "Cannot write to closing transport"
 _NEVER_CONNECTED: Final = (ClientConnectorError, ConnectionTimeoutError, InvalidURL, NonHttpUrlClientError)
 

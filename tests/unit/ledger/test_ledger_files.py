@@ -175,6 +175,64 @@ def test_a_plan_that_fails_leaves_the_earlier_run_as_it_was(paths):
     assert sorted(path.name for path in paths.output.parent.iterdir()) == ["r_materialized_inputs.jsonl"]
 
 
+def test_a_disk_that_is_full_when_a_plan_is_put_in_force_leaves_the_earlier_run(paths, monkeypatch):
+    run = Run(paths)
+    paths.output.parent.mkdir(parents=True)
+    for path in (paths.output, paths.failures, paths.aggregate_metrics, paths.materialized_inputs):
+        path.write_text("old\n")
+
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    with run.drafted([{"a": 1}]) as draft:
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(LedgerError, match="No space left"):
+            draft.commit()
+    files = (paths.output, paths.failures, paths.aggregate_metrics, paths.materialized_inputs)
+    assert all(path.read_text() == "old\n" for path in files)
+    assert len(list(paths.output.parent.iterdir())) == 4
+
+
+async def test_whatever_breaks_the_disk_nobody_waits_for_ever(paths, monkeypatch):
+    async with Writer(paths) as writer:
+
+        def broken(_self, _lines):
+            raise ValueError("write to closed file")
+
+        monkeypatch.setattr(Writer, "_commit", broken)
+        writes = (writer.write(rollout(n), Ending(Scored(1.0), {"reward": 1})) for n in range(3))
+        found = await asyncio.wait_for(asyncio.gather(*writes, return_exceptions=True), 5)
+    assert all(isinstance(error, LedgerError) for error in found)
+
+
+async def test_closing_waits_for_lines_through_cancellation(paths):
+    async def session():
+        async with Writer(paths) as writer:
+            pending.append(asyncio.create_task(writer.write(rollout(0), Ending(Scored(1.0), {"reward": 1}))))
+            begun.set()
+            await asyncio.sleep(0)
+
+    pending, begun = [], asyncio.Event()
+    task = asyncio.create_task(session())
+    await begun.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, *pending, return_exceptions=True)
+    assert len(list(read_lines(paths.output))) == 1
+
+
+@pytest.mark.parametrize("prepared", ["folder", "parent is a file"])
+def test_an_output_that_cannot_be_written_is_named_before_anything_is_done(tmp_path, prepared):
+    output = tmp_path / "out" / "r.jsonl"
+    if prepared == "folder":
+        output.mkdir(parents=True)
+    else:
+        output.parent.write_text("a file")
+    with pytest.raises(LedgerError, match=r"out.*(give a file name|--output)"), Run(RunPaths(output)).claimed():
+        pass
+
+
 def test_one_writer_at_a_time(paths):
     with Run(paths).claimed(), pytest.raises(LedgerError, match="another process is writing"), Run(paths).claimed():
         pass

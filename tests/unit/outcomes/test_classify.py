@@ -1,10 +1,13 @@
 """Every observation of an exchange, and what it becomes."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
 from rollbook.outcomes.classify import ending_of_reply, ending_of_send_failure, request_body
 from rollbook.outcomes.verdict import as_evidence, ends_the_run
+from rollbook.records.codec import encode, read_row, saved_row
 from rollbook.records.exchange import Reply, SendFailed
 from rollbook.records.failure_kinds import Delivery, FailureStage
 from rollbook.records.identity import RolloutKey
@@ -53,9 +56,54 @@ def test_a_reply_ends_as_its_markers_say(body, outcome):
     assert outcome_of(body) == outcome
 
 
-@pytest.mark.parametrize("reward", ["1", [1], {"a": 1}])
+@pytest.mark.parametrize(
+    ("status", "failure_class"), [(200, "agent_run_error"), (500, "agent_run_error"), (503, "agent_request_failed")]
+)
+def test_a_reply_that_breaks_off_after_its_status_did_run(status, failure_class):
+    failure = SendFailed("cut", delivery=Delivery.DELIVERED, exception_type="ClientPayloadError", status=status)
+    failed = ending_of_send_failure(failure).outcome
+    assert (failed.failure_class, failed.http_status) == (failure_class, status)
+
+
+@pytest.mark.parametrize("named", [5, True, ["x"], "", {"a": 1}])
+def test_a_failure_class_of_any_type_is_no_result(named):
+    ending = ending_of_reply(Reply(200, msgspec.json.encode({"reward": 1, "_ng_failure_class": named})), FLAT)
+    assert isinstance(ending.outcome, Failed)
+    file, row = saved_row(ending, {"_ng_task_index": 0, "_ng_rollout_index": 1})
+    assert read_row(encode(row), file).outcome == replace(ending.outcome, response_body=None)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"failure_kind": {"a": 1}},
+        {"_ng_failure_http_status": "500"},
+        {"_ng_failure_type": 5, "_ng_failure_class": "x"},
+        {"_ng_failure_message": ["m"], "_ng_failure_class": "x"},
+        {"agent_ref": "text", "mask_sample": "yes"},
+    ],
+)
+def test_whatever_a_producer_wrote_reads_back(odd):
+    ending = ending_of_reply(Reply(200, msgspec.json.encode({"reward": 1} | odd)), FLAT)
+    file, row = saved_row(ending, {"_ng_task_index": 0, "_ng_rollout_index": 1})
+    assert type(read_row(encode(row), file).outcome) is type(ending.outcome)
+
+
+@pytest.mark.parametrize(
+    "key", ["ng_perf", "ng_model_call_capture", "ng_policy_model_server", "_ng_environment_server"]
+)
+def test_what_only_the_collector_may_say_is_dropped_from_a_reply(key):
+    ending = ending_of_reply(Reply(200, msgspec.json.encode({"reward": 1, key: "claimed"})), FLAT)
+    assert key not in ending.payload
+
+
+def test_a_message_is_kept_to_two_thousand_characters():
+    assert len(outcome_of({"_ng_failure_class": "x", "error": "e" * 9000}).message) == 2000
+
+
+@pytest.mark.parametrize("reward", ["1", [1], {"a": 1}, 10**400])
 def test_a_reward_that_is_no_number_is_a_stated_failure(reward):
-    failed = outcome_of({"reward": reward})
+    failed = outcome_of(b'{"reward":' + (str(reward).encode() if isinstance(reward, int) else encode(reward)) + b"}")
     assert isinstance(failed, Failed)
     assert (failed.failure_class, failed.kind, failed.stage) == (
         "agent_run_error",
