@@ -28,7 +28,7 @@ CONFIG_KEYS: Final = (
 
 
 def resolved_configuration(
-    given: Mapping[str, object], *, settings: Mapping[str, object], verbose: bool = False
+    given: Mapping[str, object], *, settings: Mapping[str, object], verbose: bool = False, private_head: bool = False
 ) -> DictConfig:
     """Return the configuration that the flags in `given` name, with `settings` between files and overrides.
 
@@ -44,7 +44,9 @@ def resolved_configuration(
     initial |= {"config_paths": paths} if paths else {}
     initial |= {"verbose": True} if verbose else {}
     return GlobalConfigDictParser().parse(
-        GlobalConfigDictParserConfig(initial_global_config_dict=OmegaConf.create(initial), overrides=overrides)
+        GlobalConfigDictParserConfig(
+            initial_global_config_dict=OmegaConf.create(initial), overrides=overrides, private_head=private_head
+        )
     )
 
 

@@ -31,7 +31,9 @@ from rollbook.report.table import render
 def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) -> None:
     """Collect what the flags in `given` ask for, and print what came of it."""
     serve = ServeMode.NONE if given["no_serve"] else ServeMode(given["serve"])
-    cfg = resolved_configuration(given, settings=settings_given(given), verbose=verbose)
+    cfg = resolved_configuration(
+        given, settings=settings_given(given), verbose=verbose, private_head=serve is not ServeMode.NONE
+    )
     settings, notes = collection_settings(cfg, serving=serve is not ServeMode.NONE)
     for text in notes:
         note(text)

@@ -50,8 +50,10 @@ class PortSource:
     is_free: Callable[[str, int], bool] = port_is_free
 
 
-def with_addresses(tree: Tree, view: Tree, ports: PortSource, *, offline: bool) -> Tree:
+def with_addresses(tree: Tree, view: Tree, ports: PortSource, *, offline: bool, private_head: bool = False) -> Tree:
     """Return `tree` with host and port in every server block and in `head_server`; `view` is the same, resolved.
+
+    A `private_head` that no source gives a port is given a free one, as the servers are.
 
     Raises:
         ConfigError: no free port in the range, or two servers on one address.
@@ -62,7 +64,12 @@ def with_addresses(tree: Tree, view: Tree, ports: PortSource, *, offline: bool) 
         raise ConfigError(f"`{HEAD_SERVER_KEY}` is no mapping; write {HEAD_SERVER_KEY}: {{host: <host>, port: <port>}}")
     head = mapping_at(tree, HEAD_SERVER_KEY) or mapping_at(view, HEAD_SERVER_KEY) or {}
     given = {key: value for key, value in head.items() if value is not None}
-    result: Tree = {**tree, HEAD_SERVER_KEY: {"host": host, "port": DEFAULT_HEAD_SERVER_PORT, **given}}
+    usual = (
+        _free_port(view, host, ports, _disallowed(view) | _given_ports(view))
+        if private_head
+        else DEFAULT_HEAD_SERVER_PORT
+    )
+    result: Tree = {**tree, HEAD_SERVER_KEY: {"host": host, "port": usual, **given}}
     taken = _given_ports({**view, HEAD_SERVER_KEY: result[HEAD_SERVER_KEY]})
     taken.update(_disallowed(view))
     for server_type in SERVER_TYPES:

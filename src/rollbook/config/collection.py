@@ -9,12 +9,12 @@ Source: collection.md §10.1-§10.4, §1.2.
 """
 
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
+from rollbook.config.repeats import checked_fan_out, checked_repeats
 from rollbook.config.settings import BaseNeMoGymCLIConfig, RemovedRolloutOptionsMixin, UploadMixin
 from rollbook.errors import ConfigError
 
@@ -214,23 +214,12 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
     @field_validator("num_repeats", mode="before")
     @classmethod
     def _whole_repeats(cls, value: object) -> object:
-        if value is None:
-            return 1
-        given = value if isinstance(value, dict) else {"num_repeats": value}
-        bad = [f"{key}: {count}" for key, count in given.items() if not _is_count(count)]
-        if bad:
-            raise ValueError(f"repeats are whole numbers from 1 on, not {', '.join(bad)}")
-        return value
+        return checked_repeats(value)
 
     @field_validator("fan_out")
     @classmethod
     def _fan_out_lists(cls, fan_out: dict[str, list[str]] | None) -> dict[str, list[str]] | None:
-        for key, agents in (fan_out or {}).items():
-            twice = [agent for agent, times in Counter(agents).items() if times > 1]
-            if not agents:
-                raise ValueError(f"fan_out.{key} is empty; list the agents that are to run its rows")
-            if twice:
-                raise ValueError(f"fan_out.{key} lists {', '.join(twice)} more than once; for repeats use num_repeats")
+        checked_fan_out(fan_out or {})
         return fan_out
 
     @model_validator(mode="after")
@@ -274,7 +263,3 @@ class RolloutAggregationConfig(RunHealthConfig, BaseNeMoGymCLIConfig):
     batch_manifest_fpath: str | None = None
     materialized_inputs_jsonl_fpath: str | None = None
     retry_terminal_timeouts: bool = False
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

@@ -70,7 +70,8 @@ class GlobalConfigDictParserConfig:
     """Which sources are read, and how the result is given out.
 
     `overrides` stands in for the command line's tokens; `offline` gives every server port -1 and asks no socket;
-    `hide_secrets` masks the result, which can then be shown but not served.
+    `hide_secrets` masks the result, which can then be shown but not served; `private_head` is for a deployment that
+    nobody else is to find, and gives its head server any free port.
     """
 
     NO_MODEL_GLOBAL_CONFIG_DICT: ClassVar[Mapping[str, object]] = {
@@ -86,6 +87,7 @@ class GlobalConfigDictParserConfig:
     skip_load_from_dotenv: bool = False
     hide_secrets: bool = False
     offline: bool = False
+    private_head: bool = False
     overrides: list[str] | None = None
 
 
@@ -124,7 +126,9 @@ class GlobalConfigDictParser:
         written = compose_agents(apply_operators(layers.merged(), places), layers.overrides)
         written = _with_dummy_model(with_environment_servers(written), config)
         view = view_of(configuration(written, "the merged configuration"))
-        complete = with_defaults(with_addresses(written, view, self.ports, offline=config.offline), view)
+        complete = with_defaults(
+            with_addresses(written, view, self.ports, offline=config.offline, private_head=config.private_head), view
+        )
         cfg = configuration(complete, "the merged configuration")
         check_values(cfg, places)
         _check(resolved(cfg), written, places)

@@ -23,7 +23,8 @@ verifier_old_agent:
 
 
 def selectors(listing):
-    found = [(entry.shelf, entry.name) for entry in listing([PARENT_DIR])]
+    """Return what a command can select; a base that only others build on has no configuration of its own."""
+    found = [(entry.shelf, entry.name) for entry in listing([PARENT_DIR]) if any(entry.path.rglob("*.yaml"))]
     return [pytest.param(shelf, name, id=name) for shelf, name in found]
 
 
