@@ -45,26 +45,26 @@ class RolloutCollectionHelper:
         *,
         agent_map: Mapping[str, str] | None = None,
         fan_out: Mapping[str, list[str]] | None = None,
-        num_repeats: int | Mapping[str, int] = 1,
+        num_repeats: int | Mapping[str, int] | None = 1,
         num_repeats_add_seed: bool | Mapping[str, bool] = False,
         global_config_dict: DictConfig | None = None,
-        task_ids: Iterable[str] | None = None,
+        task_ids: Iterable[str | int] | None = None,
     ) -> list[dict[str, Any]]:
         """Return one row per owed rollout, in plan order; `examples` stay as they are.
 
         With `global_config_dict`, rows that have only a `task_source` are given their agent.
 
         Raises:
-            InputError: rows at fault, all of them.
+            InputError: rows at fault, all of them; repeats or a fan-out that would lose or double rollouts.
 
         """
         directory = Directory(global_config_dict) if global_config_dict is not None else None
         options = PlanOptions(
             agent_map=agent_map or {},
-            fan_out={name: tuple(agents) for name, agents in (fan_out or {}).items()},
-            repeats=num_repeats,
+            fan_out=fan_out or {},
+            repeats=1 if num_repeats is None else num_repeats,
             add_seed=num_repeats_add_seed,
-            task_ids=frozenset(task_ids) if task_ids is not None else None,
+            task_ids=frozenset(map(str, task_ids)) if task_ids is not None else None,
             only_agent=directory.only_agent if directory is not None else None,
         )
         resolve = directory.resolved if directory is not None else iter

@@ -19,10 +19,12 @@ def checked_repeats(repeats: object) -> object:
     """
     if repeats is None:
         return 1
-    given = repeats if isinstance(repeats, Mapping) else {"all rows": repeats}
+    given = {"num_repeats": repeats}
+    if isinstance(repeats, Mapping):
+        given = {f"num_repeats.{key}": count for key, count in repeats.items()}
     bad = [f"{key}: {count}" for key, count in given.items() if not _is_count(count)]
     if bad:
-        raise ValueError(f"num_repeats takes whole numbers from 1 on, not {', '.join(bad)}")
+        raise ValueError(f"repeats are whole numbers from 1 on, not {', '.join(bad)}")
     return repeats
 
 

@@ -1,15 +1,18 @@
 """What a plan is asked for, as one frozen value.
 
 Rules:
-* Settings are checked before they arrive here; a plan trusts them.
+* Repeats and fan-outs that would lose or double rollouts are refused here, whoever asks; the rest is trusted.
 
-Source: collection.md §2, §10.3.
+Source: collection.md §2, §10.3; case RC-69.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+from rollbook.config.repeats import checked_fan_out, checked_repeats
+from rollbook.errors import InputError
 
 DEFAULT_KEY: Final = "_default"
 """The entry of a per-agent mapping that stands for every other agent."""
@@ -29,10 +32,14 @@ class PlanOptions:
 
     `repeats` and `add_seed` are one value for all, or one per routing key with `_default`; `limit` counts tasks
     (None: all); `overrides` are merged shallowly into each flat row's `responses_create_params`.
+
+    Raises:
+        InputError: repeats that are no whole numbers from 1 on, or a fan-out to no agent or twice to one.
+
     """
 
     agent_map: Mapping[str, str] = field(default_factory=dict)
-    fan_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fan_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
     repeats: int | Mapping[str, int] = 1
     add_seed: bool | Mapping[str, bool] = False
     overrides: Mapping[str, object] = field(default_factory=dict)
@@ -43,3 +50,11 @@ class PlanOptions:
     limit: int | None = None
     task_ids: frozenset[str] | None = None
     only_agent: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check what decides how many rollouts there are; no repeats at all stand for one."""
+        try:
+            object.__setattr__(self, "repeats", checked_repeats(self.repeats))
+            object.__setattr__(self, "fan_out", checked_fan_out(self.fan_out))
+        except ValueError as error:
+            raise InputError(f"{error}. Nothing was planned") from None

@@ -8,7 +8,13 @@ from rollbook.api.rollout_collection import RolloutCollectionHelper
 from rollbook.api.unsupported import refuse_unsupported
 from rollbook.config import parser
 from rollbook.config.collection import RolloutCollectionConfig
-from rollbook.errors import ConfigError, IncompleteEvaluationError, NothingProducedError, UnroutedRunError
+from rollbook.errors import (
+    ConfigError,
+    IncompleteEvaluationError,
+    InputError,
+    NothingProducedError,
+    UnroutedRunError,
+)
 from stub import AGENT, adding, lines, serving
 
 
@@ -121,3 +127,36 @@ def test_an_option_that_would_be_ignored_is_refused_by_name(option):
     settings = RolloutCollectionConfig(input_jsonl_fpath="i", output_jsonl_fpath="o", **option)
     with pytest.raises(ConfigError, match=next(iter(option))):
         refuse_unsupported(settings)
+
+
+@pytest.mark.parametrize("repeats", [0, -1, 2.5, True, "2", {"A": 0}, {AGENT: -3}, {AGENT: 2.5}, {AGENT: None}])
+def test_rc_69_preprocessing_refuses_repeats_that_are_no_whole_number_from_1_on(repeats):
+    with pytest.raises(InputError, match=r"whole numbers from 1 on, not num_repeats"):
+        RolloutCollectionHelper().preprocess_examples(adding(3), num_repeats=repeats)
+
+
+@pytest.mark.parametrize(("repeats", "count"), [(None, 3), (2, 6), ({AGENT: 3}, 9)])
+def test_rc_69_preprocessing_takes_no_repeats_for_one(repeats, count):
+    assert len(RolloutCollectionHelper().preprocess_examples(adding(3), num_repeats=repeats)) == count
+
+
+@pytest.mark.parametrize(
+    ("agents", "said"),
+    [
+        ([], "is empty"),
+        (["X", "X"], "X more than once"),
+        ("XY", "list"),
+        ([1], "names"),
+        ([""], "names"),
+        (None, "list"),
+    ],
+)
+def test_preprocessing_refuses_a_fan_out_that_would_lose_or_double_rollouts(agents, said):
+    with pytest.raises(InputError, match=rf"fan_out\.{AGENT}.*{said}"):
+        RolloutCollectionHelper().preprocess_examples(adding(1), fan_out={AGENT: agents})
+
+
+def test_preprocessing_chooses_tasks_by_ids_of_any_scalar_type():
+    rows = [row | {"task_id": n} for n, row in enumerate(adding(3))]
+    chosen = RolloutCollectionHelper().preprocess_examples(rows, task_ids=[1])
+    assert [row["task_id"] for row in chosen] == [1]
