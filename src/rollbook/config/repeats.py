@@ -19,9 +19,7 @@ def checked_repeats(repeats: object) -> object:
     """
     if repeats is None:
         return 1
-    given = {"num_repeats": repeats}
-    if isinstance(repeats, Mapping):
-        given = {f"num_repeats.{key}": count for key, count in repeats.items()}
+    given = repeats if isinstance(repeats, Mapping) else {"num_repeats": repeats}
     bad = [f"{key}: {count}" for key, count in given.items() if not _is_count(count)]
     if bad:
         raise ValueError(f"repeats are whole numbers from 1 on, not {', '.join(bad)}")

@@ -57,4 +57,4 @@ class PlanOptions:
             object.__setattr__(self, "repeats", checked_repeats(self.repeats))
             object.__setattr__(self, "fan_out", checked_fan_out(self.fan_out))
         except ValueError as error:
-            raise InputError(f"{error}. Nothing was planned") from None
+            raise InputError(f"num_repeats or fan_out cannot be planned: {error}") from None
