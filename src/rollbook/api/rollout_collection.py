@@ -19,7 +19,7 @@ from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.parser import get_global_config_dict
 from rollbook.config.routing import resolve_task_sources
 from rollbook.config.types import BaseServerConfig
-from rollbook.inputs.jsonl import rows_of
+from rollbook.inputs.examples import rows_of
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import read_lines
 from rollbook.plan.directory import Directory

@@ -1,7 +1,7 @@
 """A JSON Lines file → source rows with their physical line numbers.
 
 Rules:
-* A byte-order mark, CRLF line ends and lines of white space alone are accepted; they are nobody's data.
+* A byte-order mark that opens a line, CRLF line ends and lines of white space alone are accepted: nobody's data.
 * Lines end at LF only: a Unicode separator inside a string is text.
 * Every bad line is found before the first is reported; the first few are listed, the rest counted.
 * The number of a line is its physical number, from 1.
@@ -9,7 +9,9 @@ Rules:
 Source: collection.md §1.4; cases RC-57, RC-58, RC-61, RC-70.
 """
 
-from collections.abc import Iterable, Iterator
+import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +24,7 @@ from rollbook.records.source import SourceRow
 
 _LISTED: Final = 5
 _BOM: Final = b"\xef\xbb\xbf"
+_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +57,10 @@ def read_source_rows(path: Path) -> Iterator[SourceRow]:
         raise InputError(f"{path}: the file holds no rows; give a dataset with one JSON object a line")
 
 
-def rows_of(examples: Iterable[JsonObject]) -> Iterator[SourceRow]:
-    """Yield caller-held rows as source rows; identity is canonical JSON with sorted keys."""
-    for number, row in enumerate(examples):
-        yield SourceRow(number, msgspec.json.encode(row, order="sorted"), dict(row))
-
-
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
-            line = raw.removeprefix(_BOM) if number == 1 else raw
-            text = line.strip(b" \t\r\n")
+            text = raw.removeprefix(_BOM).strip(b" \t\r\n")
             if text:
                 yield number, text
 
@@ -73,10 +69,19 @@ def _parse(text: bytes) -> JsonObject | str:
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return str(error).removeprefix("JSON is malformed: ") or type(error).__name__
+        return _half_pair_in(text) or str(error).removeprefix("JSON is malformed: ") or type(error).__name__
     if isinstance(value, dict):
         return value
     return f"expected a JSON object, found {_json_type(value)}"
+
+
+def _half_pair_in(text: bytes) -> str | None:
+    try:
+        decoded = json.dumps(json.loads(text), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None
+    half = _HALF_PAIR.search(decoded)
+    return f"{half[0]!a} is half of a surrogate pair and no character" if half else None
 
 
 def _json_type(value: object) -> str:

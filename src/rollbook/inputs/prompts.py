@@ -10,6 +10,7 @@ Source: servers.md §8.7.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -17,6 +18,8 @@ from rollbook.errors import ConfigError, InputError
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.keys import RESPONSES_CREATE_PARAMS_KEY
 from rollbook.records.source import SourceRow
+
+_SHOWN: Final = 200
 
 
 class PromptConfig(BaseModel):
@@ -48,13 +51,23 @@ def fill_prompt(config: PromptConfig, row: JsonMapping) -> list[JsonObject]:
 
     Raises:
         KeyError: the template names a field that the row lacks; lists the row's fields.
+        InputError: the template asks of a field what its value cannot give, or is no template.
 
     """
+    texts = [("system", config.system), ("user", config.user)]
+    return [{"role": role, "content": _filled(role, text, row)} for role, text in texts if text is not None]
+
+
+def _filled(role: str, template: str, row: JsonMapping) -> str:
     try:
-        texts = [("system", config.system), ("user", config.user)]
-        return [{"role": role, "content": text.format_map(row)} for role, text in texts if text is not None]
+        return template.format_map(row)
     except KeyError as error:
-        raise KeyError(f"the template names {error}, the row has {sorted(row)}") from None
+        raise KeyError(f"the {role} template names {error}, the row has {sorted(row)}") from None
+    except (AttributeError, TypeError, ValueError, IndexError, OverflowError) as error:
+        shown = f"{template[:_SHOWN]!r}{'…' if len(template) > _SHOWN else ''}"
+        raise InputError(
+            f"the {role} template {shown} cannot be filled: {error}. Literal braces are {{{{ and }}}}"
+        ) from None
 
 
 def apply_prompt_to_row(config: PromptConfig, row: JsonMapping) -> JsonObject:
@@ -97,6 +110,6 @@ def fill_prompts(config: PromptConfig, rows: Iterable[SourceRow]) -> Iterator[So
             continue
         try:
             yield replace(source, row=apply_prompt_to_row(config, source.row))
-        except (KeyError, ValueError, IndexError) as error:
+        except (KeyError, InputError) as error:
             raise InputError(f"{source.place}: {error.args[0]}") from None
     validate_prompt_compatibility(refused)

@@ -2,7 +2,7 @@ import pytest
 
 from rollbook.errors import InputError
 from rollbook.inputs.checks import RowChecks
-from rollbook.inputs.jsonl import rows_of
+from rollbook.inputs.examples import rows_of
 
 PROMPT = {"responses_create_params": {"input": []}}
 

@@ -45,3 +45,24 @@ def test_bytes_that_are_no_utf_8_are_named(tmp_path):
 def test_nesting_beyond_measure_is_a_message(tmp_path):
     with pytest.raises(InputError, match=":1: "):
         list(read_source_rows(write(tmp_path, b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}\n")))
+
+
+def test_a_byte_order_mark_opens_no_rows_text_wherever_files_were_joined(tmp_path):
+    bom = b"\xef\xbb\xbf"
+    path = write(tmp_path, bom + b'{"a":1}\r\n' + bom + b'{"a":1}\r\n' + bom + b"\r\n" + b'{"a":1}\n')
+    assert [row.number for row in read_source_rows(path)] == [1, 2, 4]
+    assert len({row.digest for row in read_source_rows(path)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "half"),
+    [(rb'{"a":"\ud800"}', "d800"), (rb'{"a":"x\uDC00y"}', "dc00"), (rb'{"\ud800 and more text":1}', "d800")],
+)
+def test_half_a_surrogate_pair_is_called_what_it_is(tmp_path, line, half):
+    with pytest.raises(InputError, match=rf":1: '\\u{half}' is half of a surrogate pair"):
+        list(read_source_rows(write(tmp_path, line + b"\n")))
+
+
+def test_a_line_that_was_cut_is_not_taken_for_half_a_pair(tmp_path):
+    with pytest.raises(InputError, match=":1: Input data was truncated"):
+        list(read_source_rows(write(tmp_path, b'{"a":"\\ud800"\n')))

@@ -3,7 +3,7 @@ import hashlib
 import pytest
 
 from rollbook.errors import ConfigError, InputError
-from rollbook.inputs.jsonl import rows_of
+from rollbook.inputs.examples import rows_of
 from rollbook.inputs.prompts import PromptConfig, apply_prompt_to_row, fill_prompt, fill_prompts, load_prompt_config
 from rollbook.inputs.skills import load_skills, stage_skills
 
@@ -21,6 +21,14 @@ def test_a_missing_field_lists_the_fields_that_are_there():
         fill_prompt(PromptConfig(user="{questoin}"), {"question": 1})
     with pytest.raises(InputError, match=r"row 0: .*questoin"):
         list(fill_prompts(PromptConfig(user="{questoin}"), rows_of([{"question": 1}])))
+
+
+@pytest.mark.parametrize("text", ["{q.b}", "{q[b]}", "{n:>5}", "{q[}", "{}", "{q!z}", "{q:d}", "{big:c}"])
+def test_a_template_that_a_row_cannot_fill_is_named_with_the_row(text):
+    rows = rows_of([{"q": "text", "n": [1], "big": 2**70}])
+    with pytest.raises(InputError) as caught:
+        list(fill_prompts(PromptConfig(system="Be {q}.", user=text), rows))
+    assert f"row 0: the user template {text!r}" in str(caught.value)
 
 
 def test_a_template_keeps_the_rest_of_the_block():

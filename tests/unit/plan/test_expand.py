@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rollbook.errors import InputError
-from rollbook.inputs.jsonl import rows_of
+from rollbook.inputs.examples import rows_of
 from rollbook.plan.expand import Expansion
 from rollbook.plan.options import PlanOptions, RoutingMode
 

@@ -1,0 +1,77 @@
+"""Rows that a caller holds → source rows.
+
+Rules:
+* A row is what JSON can hold: anything else is refused by the row's number and the place in it, never changed.
+* Identity is canonical JSON with sorted keys.
+
+Source: collection.md §2.4.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from rollbook.errors import InputError
+from rollbook.records.json_values import JsonMapping
+from rollbook.records.source import SourceRow
+
+
+def rows_of(examples: Iterable[JsonMapping]) -> Iterator[SourceRow]:
+    """Yield caller-held rows as source rows, numbered from 0.
+
+    Raises:
+        InputError: a row that is no mapping, or holds what JSON does not have.
+
+    """
+    for number, example in enumerate(examples):
+        yield _source_row(number, example)
+
+
+def _source_row(number: int, example: object) -> SourceRow:
+    if not isinstance(example, Mapping):
+        raise InputError(f"row {number}: expected a mapping, found {type(example).__name__}")
+    row = dict(example)
+    try:
+        text = msgspec.json.encode(row, order="sorted")
+        fault = None if msgspec.json.decode(text) == row else next(_faults(row), None)
+    except RecursionError:
+        fault = "it is nested too deeply, or holds itself"
+    except (TypeError, ValueError, OverflowError) as error:
+        fault = next(_faults(row), str(error))
+    if fault is not None:
+        raise InputError(f"row {number}: {fault}. Give rows that are JSON objects")
+    return SourceRow(number, text, row)
+
+
+def _faults(value: object, place: tuple[str, ...] = ()) -> Iterator[str]:
+    match value:
+        case Mapping():
+            for key, inner in value.items():
+                yield from _faults_of_key(key, place)
+                yield from _faults(inner, (*place, str(key)))
+        case list() | tuple():
+            for index, inner in enumerate(value):
+                yield from _faults(inner, (*place, str(index)))
+        case _:
+            yield from (f"{'.'.join(place)}: {fault}" for fault in _faults_of_leaf(value))
+
+
+def _faults_of_key(key: object, place: tuple[str, ...]) -> Iterator[str]:
+    where = f"{'.'.join(place)}: " if place else ""
+    if not isinstance(key, str):
+        yield f"{where}the key {key!r} is no text"
+        return
+    yield from (f"{where}the key {key!r}: {fault}" for fault in _faults_of_leaf(key))
+
+
+def _faults_of_leaf(value: object) -> Iterator[str]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield f"{value} is no JSON number"
+        return
+    try:
+        msgspec.json.encode(value)
+    except UnicodeEncodeError as error:
+        yield f"{error.object[error.start]!a} is half of a surrogate pair and no character"
+    except (TypeError, ValueError, OverflowError) as error:
+        yield str(error)
