@@ -8,7 +8,7 @@ Rules:
 Source: collection.md §2, §6.1, §15; servers.md §8.3.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +17,15 @@ from rollbook.api.options import plan_options, policy_of, prompt_of, sources_of
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
 from rollbook.api.unsupported import refuse_unsupported
 from rollbook.clock import Clock, SystemClock
-from rollbook.errors import IncompleteEvaluationError, NothingProducedError
+from rollbook.dispatch.observing import Guarded
+from rollbook.errors import ConfigError, IncompleteEvaluationError, InputError, NothingProducedError
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.run import Plan, Run, files_of
+from rollbook.ledger.run import Run, files_of
 from rollbook.plan.directory import Directory
 from rollbook.plan.expand import Expansion
-from rollbook.plan.rollouts import rollout_of
-from rollbook.records.event import RunPlanned
+from rollbook.plan.rollouts import next_attempt, rollout_of
+from rollbook.records.event import Observe, RunPlanned
+from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Coverage, Standings
 from rollbook.scoring.tally import Tally
@@ -59,7 +61,17 @@ async def evaluate(request: EvaluationRequest, clock: Clock | None = None) -> Ev
                 if request.serve is not ServeMode.NONE:
                     await deployment.start()
                 plan.commit()
-            return await session.carried_out(plan.rollouts)
+            return await session.carried_out(plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a session carries out: so many tasks and rollouts, some settled before, in force once committed."""
+
+    tasks: int
+    rollouts: int
+    settled: int
+    commit: Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -71,20 +83,20 @@ class Session:
     deployment: Deployment
     clock: Clock
     notes: list[str] = field(default_factory=list)
-    tasks: int = 0
+    standings: Standings = field(default_factory=Standings)
     directory: Directory = field(init=False)
+    observe: Observe = field(init=False)
 
     def __post_init__(self) -> None:
         self.directory = Directory(self.deployment.global_config_dict)
+        self.observe = Guarded(self.request.observe)
 
     @contextmanager
-    def planned(self) -> Iterator[Plan]:
+    def planned(self) -> Iterator[Planned]:
         """Give the plan that this session carries out: a fresh one, or the one that is on disk."""
         settings = self.request.settings
         if settings.resume_from_cache and self.run.can_continue:
-            self.notes += [repair.told for repair in self.run.repair()]
-            self.notes.append("the saved plan goes on; settings that shape tasks are those it was made with")
-            yield self.run.kept_plan()
+            yield self._kept_plan()
             return
         if settings.resume_from_cache:
             self.notes.append(f"nothing to resume at {self.run.paths.output}; the run starts afresh")
@@ -100,57 +112,76 @@ class Session:
         )
         with self.run.drafted(rows) as draft:
             self.notes += expansion.notes
-            self.tasks = expansion.tasks
-            yield draft
+            yield Planned(expansion.tasks, draft.rollouts, 0, draft.commit)
+
+    def _kept_plan(self) -> Planned:
+        """Mend what a dead writer left, fold what is there, and check every line of the plan; nothing is sent yet."""
+        self.notes += [repair.told for repair in self.run.repair()]
+        self.notes.append("the saved plan goes on; settings that shape tasks are those it was made with")
+        self.standings = self.run.standings()
+        keys: list[RolloutKey] = []
+        faults: dict[str, str] = {}
+        for number, line in self.run.numbered_plan():
+            try:
+                keys.append(rollout_of(line, self.directory.find).key)
+            except ConfigError as error:
+                faults.setdefault(str(error), f"{self.run.paths.materialized_inputs}:{number}: {error}")
+        if faults:
+            raise InputError("\n".join([*faults.values(), "Mend the configuration, or plan anew with --overwrite"]))
+        settled = sum(next_attempt(key, self.standings) is None for key in keys)
+        return Planned(len({key.task for key in keys}), len(keys), settled, self.run.forget_metrics)
 
     def nothing_to_do(self) -> EvaluationResult:
         """Return what a plan without rollouts comes to."""
         self.notes.append("nothing to do: the plan holds no rollouts")
         return EvaluationResult(Tally().scores(), Coverage(planned=0), {}, (), tuple(self.notes))
 
-    async def carried_out(self, planned: int) -> EvaluationResult:
+    async def carried_out(self, plan: Planned) -> EvaluationResult:
         """Collect what the plan owes, then aggregate what stands."""
-        standings = self.run.standings()
-        before = standings.coverage(planned)
-        settled = planned - before.untouched
-        self.request.observe(RunPlanned(self.tasks, planned, settled))
+        self.observe(RunPlanned(plan.tasks, plan.rollouts, plan.settled))
         await collect(
             (rollout_of(line, self.directory.find) for line in self.run.planned_lines()),
             self.run,
-            standings,
+            self.standings,
             transport=self.deployment,
             policy=policy_of(self.request.settings),
-            observe=self.request.observe,
+            observe=self.observe,
             clock=self.clock,
         )
-        coverage = standings.coverage(planned)
+        coverage = self.standings.coverage(plan.rollouts)
         if not coverage.law_holds:
-            self.notes.append(f"the files hold records beyond the plan's {planned} rollouts; the counts do not add up")
-        self._refuse_empty(coverage)
-        metrics = await self._aggregated()
-        return self._result(standings, coverage, metrics)
+            self.notes.append(f"the files hold records beyond the plan's {plan.rollouts} rollouts; the counts are off")
+        self._refuse_empty(coverage, plan)
+        return self._result(coverage, await self._aggregated())
 
-    def _refuse_empty(self, coverage: Coverage) -> None:
-        if coverage.settled_with_result == 0:
+    def _refuse_empty(self, coverage: Coverage, plan: Planned) -> None:
+        paths, done = self.run.paths, coverage.settled_with_result
+        sent = plan.rollouts - plan.settled
+        if done == 0 and sent == 0:
             raise NothingProducedError(
-                f"None of the {coverage.planned} dispatched rollouts produced a result "
-                f"{dict(coverage.failed_by_class)}; see {self.run.paths.failures}"
+                f"nothing is left to run: the attempts of all {plan.rollouts} rollouts are spent, and none produced a "
+                f"result; see {paths.failures}. Start anew with --overwrite, or give another --output"
             )
-        if self.request.settings.require_complete and coverage.settled_with_result < coverage.planned:
+        if done == 0:
+            raise NothingProducedError(
+                f"None of the {sent} dispatched rollouts produced a result {dict(coverage.failed_by_class)}; "
+                f"see {paths.failures}, and go on with --resume once the cause is mended"
+            )
+        if self.request.settings.require_complete and done < coverage.planned:
             raise IncompleteEvaluationError(
-                f"EVAL FAILED: {coverage.settled_with_result}/{coverage.planned} samples completed. "
-                f"Partial artifacts retained at {self.run.paths.output}"
+                f"EVAL FAILED: {done}/{coverage.planned} samples completed. Partial artifacts retained at "
+                f"{paths.output}; run the rest with --resume"
             )
 
     async def _aggregated(self) -> list[JsonObject]:
         if self.request.settings.disable_aggregation:
             self.notes.append("aggregation is off; the servers' own metrics were not computed")
             return []
-        return await aggregate(self.run.paths, self.deployment)
+        return await aggregate(self.run.paths, self.standings, self.deployment)
 
-    def _result(self, standings: Standings, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
+    def _result(self, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
         tally = Tally()
-        for record in standings:
+        for record in self.standings:
             tally.add(record)
         failed = [entry for entry in metrics if "aggregation_error" in entry]
         for entry in failed:

@@ -37,8 +37,18 @@ def sources_of(settings: RolloutCollectionConfig) -> Iterator[SourceRow]:
 
 
 def prompt_of(settings: RolloutCollectionConfig) -> PromptConfig | None:
-    """Return the settings' prompt template, if they name one."""
-    return load_prompt_config(resolve_read_path(settings.prompt_config)) if settings.prompt_config else None
+    """Return the settings' prompt template, if they name one.
+
+    Raises:
+        ConfigPathNotFoundError: no such file under any search root.
+
+    """
+    if settings.prompt_config is None:
+        return None
+    path = resolve_read_path(settings.prompt_config)
+    if not path.is_file():
+        raise ConfigPathNotFoundError(f"{path}: no such prompt template; name one with --prompt-config")
+    return load_prompt_config(path)
 
 
 def plan_options(settings: RolloutCollectionConfig, only_agent: str | None) -> PlanOptions:

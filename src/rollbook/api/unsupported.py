@@ -10,22 +10,45 @@ from pydantic import BaseModel
 
 from rollbook.errors import ConfigError
 
-_LATER: Final = frozenset(
+LATER: Final = frozenset(
     {
         "allow_unsafe_resume",
         "batch_manifest_fpath",
         "count_failure_classes_as_zero",
         "count_missing_rollouts_as_zero",
+        "dispatch_all_started_within_s",
         "dispatch_budget_s",
         "dispatch_longest_first",
+        "dispatch_start_report_min_fraction",
+        "dispatch_start_report_within_s",
         "drain_margin_s",
+        "environment_protocol_violation_stop_after",
+        "long_rollout_max_fraction",
+        "long_rollout_s",
+        "max_failed_fraction",
+        "max_missing_fraction",
+        "max_unhealthy_fraction",
         "resubmit",
         "retry_terminal_timeouts",
         "rollout_collection_driver",
+        "server_queue_max_waiting_ratio",
         "server_queue_metrics_urls",
+        "server_queue_sample_interval_s",
+        "timed_out_max_fraction",
         "timing_summary_interval_s",
     }
 )
+"""Options that would change what a run does or says, and do not yet."""
+
+WITHOUT_EFFECT: Final = frozenset(
+    {
+        "disable_health_check",
+        "health_check_ignored_checks",
+        "health_check_workers",
+        "upload_rollouts",
+    }
+)
+"""Options about steps that no run takes yet: nothing that they could change is done."""
 
 
 def refuse_unsupported(settings: BaseModel) -> None:
@@ -38,7 +61,7 @@ def refuse_unsupported(settings: BaseModel) -> None:
     fields = type(settings).model_fields
     refused = sorted(
         name
-        for name in _LATER & fields.keys()
+        for name in LATER & fields.keys()
         if getattr(settings, name) != fields[name].get_default(call_default_factory=True)
     )
     if refused:

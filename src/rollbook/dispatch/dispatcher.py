@@ -9,22 +9,20 @@ Source: collection.md §3.1, §3.2, §3.7.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from rollbook.clock import Clock
+from rollbook.dispatch.observing import Guarded
 from rollbook.dispatch.transport import Transport
 from rollbook.errors import UnroutedRunError
 from rollbook.outcomes.classify import ending_of_reply, ending_of_send_failure, request_body
 from rollbook.outcomes.verdict import as_evidence, ends_the_run
 from rollbook.records.ending import Ending
-from rollbook.records.event import AttemptEnded, AttemptStarted, Event, Observe
+from rollbook.records.event import AttemptEnded, AttemptStarted, Observe
 from rollbook.records.exchange import SendFailed
 from rollbook.records.record import Record
 from rollbook.records.task import Rollout
-
-_LOG = logging.getLogger(__name__)
 
 Write = Callable[[Rollout, Ending], Awaitable[Record]]
 
@@ -43,10 +41,9 @@ class Dispatcher:
     def __init__(self, transport: Transport, *, write: Write, observe: Observe, policy: Policy, clock: Clock) -> None:
         self._transport = transport
         self._write = write
-        self._observe = observe
+        self._observe = Guarded(observe)
         self._policy = policy
         self._clock = clock
-        self._observer_failed = False
 
     async def run(self, owed: Iterator[Rollout]) -> None:
         """Run every rollout that `owed` yields.
@@ -70,13 +67,13 @@ class Dispatcher:
 
     async def _attempt(self, rollout: Rollout) -> None:
         started = self._clock.monotonic()
-        self._tell(AttemptStarted(rollout.key, rollout.attempt, started))
+        self._observe(AttemptStarted(rollout.key, rollout.attempt, started))
         ending = await self._exchange(rollout)
         stop = ends_the_run(ending, route_failures=self._policy.route_failures)
         saved = as_evidence(ending) if stop else ending
         record = await asyncio.shield(self._write(rollout, saved))
         ended = self._clock.monotonic()
-        self._tell(AttemptEnded(record, ended - started, ended))
+        self._observe(AttemptEnded(record, ended - started, ended))
         if stop:
             raise UnroutedRunError(_stop_message(rollout, ending))
 
@@ -86,15 +83,6 @@ class Dispatcher:
         except SendFailed as failure:
             return ending_of_send_failure(failure)
         return ending_of_reply(reply, rollout)
-
-    def _tell(self, event: Event) -> None:
-        if self._observer_failed:
-            return
-        try:
-            self._observe(event)
-        except Exception:  # noqa: BLE001  an observer is a caller's code; see docs/architecture.md
-            self._observer_failed = True
-            _LOG.exception("the observer of the run failed and is not told anything more")
 
 
 def _stop_message(rollout: Rollout, ending: Ending) -> str:

@@ -7,11 +7,9 @@ Rules:
 Source: collection.md §1.5.
 """
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 from typing import BinaryIO
 
-from rollbook.ledger.reader import read_lines
 from rollbook.records.codec import encode
 from rollbook.records.json_values import JsonObject
 
@@ -23,8 +21,3 @@ def write_rows(file: BinaryIO, rows: Iterable[JsonObject]) -> int:
         file.write(encode(row) + b"\n")
         written += 1
     return written
-
-
-def read_materialized(path: Path) -> Iterator[bytes]:
-    """Yield the committed lines of the plan, without their newlines."""
-    return (line for _, line in read_lines(path))

@@ -12,42 +12,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from filelock import FileLock, Timeout
 
 from rollbook.errors import LedgerError, OutputExistsError
-from rollbook.ledger.materialized import read_materialized, write_rows
+from rollbook.ledger.materialized import write_rows
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import read_records
+from rollbook.ledger.reader import read_lines, read_records
 from rollbook.ledger.tail import TailRepair, repair_tail
 from rollbook.ledger.whole_file import WholeFile
 from rollbook.ledger.writer import Durability, Writer
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Standings
-
-
-class Plan(Protocol):
-    """What a session carries out: `rollouts` planned in all, in force once committed."""
-
-    @property
-    def rollouts(self) -> int:
-        """How many rollouts the plan holds."""
-        ...
-
-    def commit(self) -> None:
-        """Put the plan in force."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class KeptPlan:
-    """The plan of an earlier session, in force already."""
-
-    rollouts: int
-
-    def commit(self) -> None:
-        """Leave it in force."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +93,11 @@ class Run:
     def refuse_existing(self) -> None:
         """Raise when the output holds an earlier run."""
         existing = self.paths.existing()
+        if existing and not self.paths.materialized_inputs.exists():
+            raise OutputExistsError(
+                f"{existing[0]} exists already and cannot be resumed: its plan {self.paths.materialized_inputs} is "
+                "missing. Replace it with --overwrite, or give another --output"
+            )
         if existing:
             raise OutputExistsError(
                 f"{existing[0]} exists already. Go on with that run with --resume, replace it with --overwrite, "
@@ -147,13 +128,17 @@ class Run:
             standings.add(record)
         return standings
 
-    def kept_plan(self) -> KeptPlan:
-        """Return the plan that an earlier session wrote."""
-        return KeptPlan(sum(1 for _ in self.planned_lines()))
+    def numbered_plan(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (line number, line) of the plan, in plan order."""
+        return read_lines(self.paths.materialized_inputs)
 
     def planned_lines(self) -> Iterator[bytes]:
         """Yield the lines of the plan, in plan order."""
-        return read_materialized(self.paths.materialized_inputs)
+        return (line for _, line in self.numbered_plan())
+
+    def forget_metrics(self) -> None:
+        """Remove metrics that what is collected next makes outdated."""
+        self.paths.aggregate_metrics.unlink(missing_ok=True)
 
     def writer(self) -> Writer:
         """Return the writer of this run."""

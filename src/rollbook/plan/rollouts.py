@@ -90,9 +90,15 @@ def rollout_of(line: bytes, find: FindDestination) -> Rollout:
 def owed(rollouts: Iterable[Rollout], standings: Standings, *, cap: int = DEFAULT_CAP) -> Iterator[Rollout]:
     """Yield the rollouts that are not settled, in plan order, each with the number of its next attempt."""
     for rollout in rollouts:
-        spent = standings.failures_of(rollout.key)
-        if not _settled(rollout.key, standings) and spent < cap:
-            yield numbered(rollout, spent) if spent else rollout
+        attempt = next_attempt(rollout.key, standings, cap=cap)
+        if attempt is not None:
+            yield numbered(rollout, attempt) if attempt else rollout
+
+
+def next_attempt(key: RolloutKey, standings: Standings, *, cap: int = DEFAULT_CAP) -> int | None:
+    """Return the number of the attempt that a rollout is owed, or None when it is settled."""
+    spent = standings.failures_of(key)
+    return None if _settled(key, standings) or spent >= cap else spent
 
 
 def numbered(rollout: Rollout, attempt: int) -> Rollout:

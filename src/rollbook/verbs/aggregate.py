@@ -10,7 +10,7 @@ Source: collection.md §6.1, §6.3, §1.10.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,12 +18,12 @@ import msgspec
 
 from rollbook.dispatch.transport import Transport
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import read_lines
+from rollbook.ledger.reader import read_lines, record_at
 from rollbook.ledger.whole_file import whole_file
 from rollbook.plan.targets import name_in
-from rollbook.records.codec import encode
+from rollbook.records.codec import File, encode
 from rollbook.records.exchange import Reply, SendFailed
-from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME
+from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, RolloutKey
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.keys import (
     AGENT_REF_KEY,
@@ -31,6 +31,8 @@ from rollbook.records.keys import (
     NG_ENVIRONMENT_SERVER_KEY,
     RESPONSE_KEY,
 )
+from rollbook.records.outcome import Result
+from rollbook.records.standing import Standings
 
 _OK: Final = 200
 _KEPT_OF_RESPONSE: Final = ("usage", "incomplete_details")
@@ -50,9 +52,22 @@ class ServerResults:
         return tuple(sorted({name for row in self.rows if (name := name_in(row.get(AGENT_REF_KEY)))}))
 
 
-async def aggregate(paths: RunPaths, transport: Transport) -> list[JsonObject]:
-    """Ask every server for the metrics of its results, write the metrics file, and return its entries."""
-    groups = results_by_server(paths)
+class _Metrics(msgspec.Struct):
+    """What a server answers; anything else is no answer."""
+
+    agent_metrics: dict[str, object]
+    key_metrics: dict[str, object]
+    group_level_metrics: list[dict[str, object]]
+    repeat_level_metrics: list[dict[str, object]] = msgspec.field(default_factory=list)
+    perf_summary: dict[str, object] | None = None
+
+
+_METRICS: Final = msgspec.json.Decoder(_Metrics)
+
+
+async def aggregate(paths: RunPaths, standings: Standings, transport: Transport) -> list[JsonObject]:
+    """Ask every server for the metrics of the results that stand, write the metrics file, and return its entries."""
+    groups = results_by_server(paths, standings)
     labels = labels_of(groups)
     entries = await asyncio.gather(*(_entry(group, labels[group.server], transport) for group in groups))
     with whole_file(paths.aggregate_metrics) as file:
@@ -60,12 +75,12 @@ async def aggregate(paths: RunPaths, transport: Transport) -> list[JsonObject]:
     return list(entries)
 
 
-def results_by_server(paths: RunPaths) -> tuple[ServerResults, ...]:
-    """Return the saved results without their bulk, grouped by the server that produced them."""
-    rows: defaultdict[str, list[JsonObject]] = defaultdict(list)
-    for row in _light_rows(paths):
-        rows[str(row.get(NG_ENVIRONMENT_SERVER_KEY))].append(row)
-    return tuple(ServerResults(server, tuple(sorted(group, key=_position))) for server, group in sorted(rows.items()))
+def results_by_server(paths: RunPaths, standings: Standings) -> tuple[ServerResults, ...]:
+    """Return the results that stand, without their bulk, grouped by the server that produced them."""
+    groups: defaultdict[str, list[JsonObject]] = defaultdict(list)
+    for row in _standing_rows(paths, standings):
+        groups[str(row.get(NG_ENVIRONMENT_SERVER_KEY))].append(row)
+    return tuple(ServerResults(server, tuple(sorted(rows, key=_position))) for server, rows in sorted(groups.items()))
 
 
 def labels_of(groups: tuple[ServerResults, ...]) -> Mapping[str, str]:
@@ -91,9 +106,15 @@ def encode_list(entries: list[JsonObject] | tuple[JsonObject, ...]) -> bytes:
     return b"[" + b",".join(encode(entry) for entry in entries) + b"]"
 
 
-def _light_rows(paths: RunPaths) -> Iterator[JsonObject]:
-    for _, line in read_lines(paths.output):
-        yield light_row(msgspec.json.decode(line, type=dict[str, object]))
+def _standing_rows(paths: RunPaths, standings: Standings) -> Iterable[JsonObject]:
+    """Return one light row for each rollout of which a result stands: the last line of the attempt that stands."""
+    rows: dict[RolloutKey, JsonObject] = {}
+    for number, line in read_lines(paths.output):
+        record = record_at(paths.output, number, line, File.RESULTS)
+        stands = standings.of(record.key)
+        if stands is not None and isinstance(stands.outcome, Result) and stands.attempt == record.attempt:
+            rows[record.key] = light_row(msgspec.json.decode(line, type=dict[str, object]))
+    return rows.values()
 
 
 def _position(row: JsonMapping) -> tuple[int, int]:
@@ -116,13 +137,12 @@ def _metrics(reply: Reply) -> JsonObject:
     if reply.status != _OK:
         return _failed("ClientResponseError", shown, reply.status)
     try:
-        metrics = msgspec.json.decode(reply.body, type=dict[str, object])
-    except msgspec.DecodeError as error:
+        metrics = _METRICS.decode(reply.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _failed(type(error).__name__, f"{error}: {shown}", reply.status)
-    kept = ("agent_metrics", "key_metrics", "group_level_metrics", "repeat_level_metrics")
-    named: JsonObject = {key: metrics[key] for key in kept if key in metrics}
-    if metrics.get("perf_summary") is not None:
-        named["perf_summary"] = metrics["perf_summary"]
+    named: JsonObject = msgspec.to_builtins(metrics)
+    if metrics.perf_summary is None:
+        del named["perf_summary"]
     return named
 
 

@@ -37,5 +37,7 @@ async def collect(
             return record
 
         dispatcher = Dispatcher(transport, write=write, observe=observe, policy=policy, clock=clock)
-        await dispatcher.run(owed(plan, standings))
-    observe(RunEnded())
+        try:
+            await dispatcher.run(owed(plan, standings))
+        finally:
+            observe(RunEnded())

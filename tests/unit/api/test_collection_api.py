@@ -4,8 +4,10 @@ import pytest
 from aiohttp import web
 from omegaconf import OmegaConf
 
+from rollbook.api.evaluation import evaluate
+from rollbook.api.request import EvaluationRequest, ServeMode
 from rollbook.api.rollout_collection import RolloutCollectionHelper
-from rollbook.api.unsupported import refuse_unsupported
+from rollbook.api.unsupported import LATER, WITHOUT_EFFECT, refuse_unsupported
 from rollbook.config import parser
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.errors import (
@@ -15,6 +17,7 @@ from rollbook.errors import (
     NothingProducedError,
     UnroutedRunError,
 )
+from rollbook.records.event import AttemptEnded, RunPlanned
 from stub import AGENT, adding, lines, serving
 
 
@@ -131,7 +134,7 @@ def test_an_option_that_would_be_ignored_is_refused_by_name(option):
 
 @pytest.mark.parametrize("repeats", [0, -1, 2.5, True, "2", {"A": 0}, {AGENT: -3}, {AGENT: 2.5}, {AGENT: None}])
 def test_rc_69_preprocessing_refuses_repeats_that_are_no_whole_number_from_1_on(repeats):
-    with pytest.raises(InputError, match="num_repeats.*whole numbers from 1 on"):
+    with pytest.raises(InputError, match=r"num_repeats.*whole numbers from 1 on"):
         RolloutCollectionHelper().preprocess_examples(adding(3), num_repeats=repeats)
 
 
@@ -160,3 +163,84 @@ def test_preprocessing_chooses_tasks_by_ids_of_any_scalar_type():
     rows = [row | {"task_id": n} for n, row in enumerate(adding(3))]
     chosen = RolloutCollectionHelper().preprocess_examples(rows, task_ids=[1])
     assert [row["task_id"] for row in chosen] == [1]
+
+
+ACTED_ON = {
+    *("agent_map", "agent_name", "disable_aggregation", "dispatch_connect_grace_s", "environment_routing_mode"),
+    *("environment_server_name", "environment_server_routes", "fan_out", "input_jsonl_fpath", "interleave_repeats"),
+    *("limit", "max_resident_rollout_tasks", "num_repeats", "num_repeats_add_seed", "num_samples_in_parallel"),
+    *("output_jsonl_fpath", "overwrite", "prompt_config", "record_omitted_rollouts", "require_complete"),
+    *(
+        "responses_create_params",
+        "resume_from_cache",
+        "retain_results_in_memory",
+        "route_failures_to_sidecar",
+        "skills",
+    ),
+}
+
+
+def test_every_option_is_acted_on_or_refused_or_about_a_step_that_is_not_taken():
+    assert set(RolloutCollectionConfig.model_fields) == ACTED_ON | LATER | WITHOUT_EFFECT
+
+
+async def test_an_observer_that_raises_costs_neither_rollouts_nor_scores(tmp_path):
+    def observe(_event):
+        raise RuntimeError("the screen is gone")
+
+    (tmp_path / "in.jsonl").write_bytes(lines(adding(3)))
+    settings = RolloutCollectionConfig(
+        input_jsonl_fpath=str(tmp_path / "in.jsonl"), output_jsonl_fpath=str(tmp_path / "r.jsonl")
+    )
+    with serving() as stub:
+        config = OmegaConf.create(stub.config())
+        result = await evaluate(EvaluationRequest(settings, config, ServeMode.NONE, observe))
+    assert result.coverage.scored == 3
+    assert len(result.metrics) == 1
+
+
+async def test_a_resumed_run_counts_what_is_settled_and_finishes_no_more_than_it_planned(collect, tmp_path):
+    events = []
+    with serving(failing(500)) as stub:
+        await collect(stub, route_failures_to_sidecar=True)
+        stub.script = lambda _row: None
+        settings = RolloutCollectionConfig(
+            input_jsonl_fpath=str(tmp_path / "in.jsonl"),
+            output_jsonl_fpath=str(tmp_path / "out" / "r.jsonl"),
+            resume_from_cache=True,
+        )
+        await evaluate(EvaluationRequest(settings, OmegaConf.create(stub.config()), ServeMode.NONE, events.append))
+    planned = next(event for event in events if isinstance(event, RunPlanned))
+    assert (planned.tasks, planned.rollouts, planned.settled) == (3, 3, 2)
+    assert sum(isinstance(event, AttemptEnded) for event in events) == 1
+
+
+async def test_a_plan_that_names_an_agent_who_is_gone_sends_nothing(collect, tmp_path):
+    with serving(failing(500)) as stub:
+        await collect(stub, route_failures_to_sidecar=True)
+        plan = tmp_path / "out" / "r_materialized_inputs.jsonl"
+        plan.write_bytes(plan.read_bytes().replace(b'"name":"adder"', b'"name":"gone"'))
+        before = len(stub.requests)
+        with pytest.raises(ConfigError, match=r"r_materialized_inputs\.jsonl:1: .*gone.*\n.*--overwrite"):
+            await collect(stub, route_failures_to_sidecar=True, resume_from_cache=True)
+        assert len(stub.requests) == before
+
+
+async def test_spent_attempts_are_said_to_be_spent(collect):
+    with serving(lambda _row: web.Response(status=500)) as stub:
+        for resume in (False, True, True):
+            with pytest.raises(NothingProducedError, match="None of the 3 dispatched"):
+                await collect(stub, route_failures_to_sidecar=True, resume_from_cache=resume)
+        before = len(stub.requests)
+        with pytest.raises(NothingProducedError, match=r"attempts .* are spent.*--overwrite"):
+            await collect(stub, route_failures_to_sidecar=True, resume_from_cache=True)
+        assert len(stub.requests) == before == 9
+
+
+async def test_a_rollout_with_two_saved_lines_is_aggregated_once(collect, tmp_path):
+    with serving() as stub:
+        await collect(stub)
+        output = tmp_path / "out" / "r.jsonl"
+        output.write_bytes(output.read_bytes() + output.read_bytes().splitlines(keepends=True)[0])
+        await collect(stub, resume_from_cache=True)
+    assert len(stub.aggregated[-1]["verify_responses"]) == 3

@@ -147,6 +147,9 @@ def test_an_output_that_is_there_is_refused_and_both_ways_out_are_named(paths):
     run.refuse_existing()
     paths.output.parent.mkdir(parents=True)
     paths.failures.write_text("{}\n")
+    with pytest.raises(OutputExistsError, match=r"r_materialized_inputs.jsonl is missing.*--overwrite"):
+        run.refuse_existing()
+    paths.materialized_inputs.write_text("{}\n")
     with pytest.raises(OutputExistsError, match=r"r_failures.jsonl exists.*--resume.*--overwrite"):
         run.refuse_existing()
 

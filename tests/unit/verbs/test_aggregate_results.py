@@ -2,9 +2,12 @@ import msgspec
 import pytest
 
 from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.run import Run
 from rollbook.records.exchange import Reply, SendFailed
 from rollbook.records.failure_kinds import Delivery
 from rollbook.verbs.aggregate import aggregate, labels_of, light_row, results_by_server
+
+ANSWER = b'{"agent_metrics":{"x":1},"key_metrics":{},"group_level_metrics":[],"perf_summary":null,"extra":1}'
 
 
 class Servers:
@@ -16,7 +19,7 @@ class Servers:
     async def send(self, server, path, body):
         assert path == "/aggregate_metrics"
         self.asked[server] = msgspec.json.decode(body)["verify_responses"]
-        answer = self.answers.get(server, Reply(200, b'{"agent_metrics":{"x":1},"key_metrics":{},"extra":1}'))
+        answer = self.answers.get(server, Reply(200, ANSWER))
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -41,10 +44,14 @@ def write(paths, *rows):
     paths.output.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
 
 
+def standings_of(paths):
+    return Run(paths).standings()
+
+
 async def test_each_server_is_asked_once_for_its_own_rows_in_task_order(paths):
     write(paths, row(2, "e1"), row(0, "e2", "b"), row(1, "e1"))
     servers = Servers()
-    entries = await aggregate(paths, servers)
+    entries = await aggregate(paths, standings_of(paths), servers)
     assert [found["_ng_task_index"] for found in servers.asked["e1"]] == [1, 2]
     assert [entry["agent_ref"]["name"] for entry in entries] == ["a", "b"]
     assert msgspec.json.decode(paths.aggregate_metrics.read_bytes()) == entries
@@ -55,7 +62,9 @@ async def test_a_server_that_cannot_answer_leaves_the_others_their_metrics(paths
     write(paths, row(0, "down"), row(1, "broken"), row(2, "up"), row(3, "odd"))
     failed = SendFailed("refused", delivery=Delivery.NOT_SENT, exception_type="ClientConnectorError")
     entries = await aggregate(
-        paths, Servers({"down": failed, "broken": Reply(500, b'"boom"'), "odd": Reply(200, b"[]")})
+        paths,
+        standings_of(paths),
+        Servers({"down": failed, "broken": Reply(500, b'"boom"'), "odd": Reply(200, b'{"agent_metrics":null}')}),
     )
     found = {entry["_ng_environment_server"]: entry.get("aggregation_error") for entry in entries}
     assert found["up"] is None
@@ -77,4 +86,4 @@ def test_a_row_sheds_its_bulk_and_keeps_usage():
 
 def test_two_servers_of_one_agent_are_labelled_by_server(paths):
     write(paths, row(0, "s1"), row(1, "s2"), row(2, "s3", "other"))
-    assert labels_of(results_by_server(paths)) == {"s1": "s1", "s2": "s2", "s3": "other"}
+    assert labels_of(results_by_server(paths, standings_of(paths))) == {"s1": "s1", "s2": "s2", "s3": "other"}
