@@ -9,6 +9,8 @@ Source: collection.md §1.3.
 
 from typing import Final
 
+from rollbook.records.identity import ATTEMPT_INDEX_KEY_NAME, RUN_ID_KEY
+
 NG_FAILURE_CLASS_KEY: Final = "_ng_failure_class"
 NG_FAILURE_LEGACY_CLASS_KEY: Final = "_ng_failure_legacy_class"
 NG_TERMINAL_KEY: Final = "_ng_failure_terminal"
@@ -30,6 +32,19 @@ NG_NO_PERSIST_KEY: Final = "_ng_no_persist"
 NG_DISPATCH_DRAINED_KEY: Final = "_ng_dispatch_drained"
 NG_OMITTED_ROLLOUT_KEY: Final = "_ng_omitted_rollout"
 NG_UNROUTED_RUN_ERROR_KEY: Final = "_ng_unrouted_run_error"
+
+NG_FAILURE_PREFIX: Final = "_ng_failure_"
+COLLECTOR_KEYS: Final = frozenset(
+    {
+        NG_NO_PERSIST_KEY,
+        NG_DISPATCH_DRAINED_KEY,
+        NG_OMITTED_ROLLOUT_KEY,
+        NG_UNROUTED_RUN_ERROR_KEY,
+        ATTEMPT_INDEX_KEY_NAME,
+        RUN_ID_KEY,
+    }
+)
+"""What collection alone writes, besides every key with `NG_FAILURE_PREFIX`; no dataset row has it."""
 
 AGENT_REF_KEY: Final = "agent_ref"
 TASK_SOURCE_KEY: Final = "task_source"

@@ -64,3 +64,67 @@ def test_a_task_index_is_a_whole_number(index):
 def test_an_explicit_id_that_names_an_attempt_is_refused():
     with pytest.raises(InputError, match="row 0: rollout id 'x-a2' names an attempt"):
         check([PROMPT | {"_ng_rollout_id": "x-a2"}])
+
+
+EPISODE = {"task_id": {"taskset": "t", "task_id": "1"}, "task_input": {}}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (PROMPT | {"task_source": ["x"], "task_id": 3}, r"`task_source` must be text, found \['x'\]"),
+        (PROMPT | {"agent_ref": {"name": ["A"]}, "task_id": 3}, "`agent_ref` must be an object .*'name'"),
+        (PROMPT | {"agent_ref": "somebody_else"}, "`agent_ref` must be an object .*'somebody_else'"),
+        (PROMPT | {"agent_ref": ["A"]}, "`agent_ref` must be an object"),
+        (PROMPT | {"agent_ref": 0}, "`agent_ref` must be an object"),
+        (PROMPT | {"agent_ref": {"nmae": "A"}}, "`agent_ref` must be an object .*'nmae'"),
+        (PROMPT | {"agent_ref": {"name": None}}, "`agent_ref` must be an object"),
+        (PROMPT | {"_ng_environment_server": {"name": "e"}}, "`_ng_environment_server` must be text"),
+        (PROMPT | {"_ng_rollout_id": 7}, "`_ng_rollout_id` must be text, found 7"),
+        (
+            EPISODE | {"task_id": {"taskset": ["a"], "task_id": "1"}},
+            r"`task_id\.taskset` of an episode task must be text",
+        ),
+        (EPISODE | {"task_id": {"taskset": "a", "task_id": 1}}, r"`task_id\.task_id` of an episode task must be text"),
+        (EPISODE | {"task_id": {"taskset": "", "task_id": "1"}}, r"`task_id\.taskset` of an episode task must be text"),
+    ],
+)
+def test_a_name_that_is_no_text_is_refused_with_its_place(row, said):
+    with pytest.raises(InputError, match=f"row 1: {said}"):
+        check([PROMPT, row])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"agent_ref": {}},
+        {"agent_ref": None},
+        {"agent_ref": {"name": "A", "type": "responses_api_agents"}},
+        {"task_source": None, "_ng_environment_server": None, "_ng_rollout_id": None},
+        {"_ng_task_index": 0, "_ng_rollout_index": 5, "_ng_rollout_id": "mine", "_ng_environment_server": "e"},
+        {"task_id": {"$oid": ["x"]}},
+    ],
+)
+def test_rows_may_name_nobody_and_may_number_themselves(names):
+    assert len(check([PROMPT | names])) == 1
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("_ng_failure_class", "_ng_failure_terminal", "_ng_failure_of_tomorrow", "_ng_no_persist"),
+        *("_ng_dispatch_drained", "_ng_omitted_rollout", "_ng_unrouted_run_error", "_ng_attempt_index", "_ng_run_id"),
+    ],
+)
+def test_what_collection_alone_writes_is_refused_in_a_dataset(key):
+    with pytest.raises(InputError, match=f"row 1: `{key}`: collection alone writes this"):
+        check([PROMPT, PROMPT | {key: 1}])
+
+
+def test_rows_at_fault_are_all_named_and_the_rest_is_counted():
+    seen = []
+    with pytest.raises(InputError) as caught:
+        seen.extend(RowChecks().watch(rows_of([PROMPT, *(PROMPT | {"agent_ref": "A"} for _ in range(22)), PROMPT])))
+    assert "row 1: " in str(caught.value)
+    assert "row 20: " in str(caught.value)
+    assert "and 2 more" in str(caught.value)
