@@ -19,7 +19,9 @@ from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.parser import get_global_config_dict
 from rollbook.config.routing import resolve_task_sources
 from rollbook.config.types import BaseServerConfig
+from rollbook.errors import InputError
 from rollbook.inputs.examples import rows_of
+from rollbook.inputs.row_names import faults_in_routing
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import read_lines
 from rollbook.plan.directory import Directory
@@ -75,9 +77,13 @@ class RolloutCollectionHelper:
         """Give each row that names only a `task_source` its agent, in place.
 
         Raises:
-            InputError: every source that leads to no agent.
+            InputError: every source that leads to no agent, or a name that is no text.
 
         """
+        for number, row in enumerate(examples):
+            fault = next(faults_in_routing(row), None)
+            if fault is not None:
+                raise InputError(f"row {number}: {fault}")
         open_rows = [row for row in examples if name_in(row.get(AGENT_REF_KEY)) is None and row.get(TASK_SOURCE_KEY)]
         agents = resolve_task_sources(global_config_dict, [row[TASK_SOURCE_KEY] for row in open_rows])
         for row in open_rows:

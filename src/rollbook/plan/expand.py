@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from rollbook.errors import InputError
 from rollbook.plan.options import PlanOptions
 from rollbook.plan.repeats import PerKey, seeded
+from rollbook.plan.rollout_ids import RolloutIds
 from rollbook.plan.targets import Routing, Target, route
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, is_index
 from rollbook.records.json_values import JsonMapping, JsonObject
@@ -37,6 +38,7 @@ class Expansion:
     _seeds: PerKey[bool] = field(init=False)
     _task_of: dict[bytes, int] = field(default_factory=dict)
     _next_rollout: Counter[int] = field(default_factory=Counter)
+    _ids: RolloutIds = field(default_factory=RolloutIds)
     _unrouted: list[str] = field(default_factory=list)
     _replaced: dict[tuple[str, str], None] = field(default_factory=dict)
     _ids_found: set[str] = field(default_factory=set)
@@ -49,8 +51,8 @@ class Expansion:
         """Yield one materialized row per owed rollout.
 
         Raises:
-            InputError: rows without an agent, without a repeats entry, or with what an episode task cannot have; each
-                lists every row at fault, after the last row was looked at.
+            InputError: rows without an agent, without a repeats entry, with what an episode task cannot have, or with
+                an id that names several rollouts; each lists every row at fault, after the last row was looked at.
 
         """
         for source in self._limited(self._chosen(sources)):
@@ -132,6 +134,7 @@ class Expansion:
             index = self._next_rollout[task]
             self._next_rollout[task] += 1
             row[ROLLOUT_INDEX_KEY_NAME] = index
+            self._ids.add(row, task, source.place)
             if target.server is not None:
                 row[NG_ENVIRONMENT_SERVER_KEY] = target.server
             yield _seeded_at(source, row, index) if add_seed else row
@@ -145,6 +148,7 @@ class Expansion:
         if self.options.task_ids is not None and self.options.task_ids - self._ids_found:
             raise InputError(f"no task has these ids: {', '.join(sorted(self.options.task_ids - self._ids_found))}")
         self._repeats.refuse_missed("num_repeats")
+        self._ids.refuse_shared(self._next_rollout)
         if self._repeats.unused:
             self.notes.append(f"num_repeats lists {', '.join(self._repeats.unused)}, which no row uses: a typo?")
         if self._replaced:

@@ -122,3 +122,33 @@ def test_a_seed_needs_a_json_object_in_extra_body():
     row = {"responses_create_params": {"input": "a", "metadata": {"extra_body": "[1]"}}, "agent_ref": {"name": "A"}}
     with pytest.raises(InputError, match="extra_body"):
         expand([row], add_seed=True)
+
+
+def named(name, text="a"):
+    return A | {"_ng_rollout_id": name, "q": text}
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "said"),
+    [
+        ([named("x")], {"repeats": 2}, r"'x' at row 0 \(2 rollouts\).*one repeat"),
+        ([named("x")], {"fan_out": {"A": ("X", "Y")}}, r"'x' at row 0 \(2 rollouts\).*one agent"),
+        ([named("x"), A, named("x", "b")], {}, "'x' at row 0, row 2"),
+        ([named("x"), named("x")], {}, "'x' at row 0, row 1"),
+        ([A, named("0-0")], {}, "'0-0' at row 1 and of the rollout 0-0"),
+        ([named(str(n // 2), str(n)) for n in range(4)], {}, "'0' at row 0, row 1; '1' at row 2, row 3"),
+    ],
+)
+def test_an_explicit_id_that_would_name_several_rollouts_is_refused(rows, options, said):
+    with pytest.raises(InputError, match=said):
+        expand(rows, **options)
+
+
+def test_explicit_ids_that_name_one_rollout_each_travel_along():
+    rows, _ = expand([named("x"), named("1-0", "b"), named("0-0", "c"), A, named("3-1", "d"), named(None)])
+    assert [row.get("_ng_rollout_id") for row in rows] == ["x", "1-0", "0-0", None, "3-1", None]
+
+
+def test_an_id_beyond_the_limit_is_nobodys():
+    rows, _ = expand([named("x"), named("x", "b")], limit=1)
+    assert len(rows) == 1
