@@ -2,14 +2,15 @@
 
 Rules:
 * Rows stream from the dataset to the plan; a row at fault raises, at the latest after the last row.
+* Interleaved rows wait on disk, so that memory does not follow the dataset.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 
 from rollbook.inputs.checks import RowChecks
 from rollbook.inputs.prompts import PromptConfig, fill_prompts
+from rollbook.ledger.interleave import interleaved
 from rollbook.plan.expand import Expansion
-from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME
 from rollbook.records.json_values import JsonObject
 from rollbook.records.source import SourceRow
 
@@ -29,9 +30,4 @@ def planned_rows(
     checked = RowChecks(prompt_is_filled_in=prompt is not None).watch(sources)
     filled = fill_prompts(prompt, checked) if prompt is not None else checked
     rows = resolve(expansion.rows(filled))
-    return iter(sorted(rows, key=_rollout_index) if interleave else rows)
-
-
-def _rollout_index(row: JsonObject) -> int:
-    index = row[ROLLOUT_INDEX_KEY_NAME]
-    return index if isinstance(index, int) else 0
+    return interleaved(rows) if interleave else iter(rows)
