@@ -5,6 +5,7 @@ import io
 import json
 
 import pytest
+from aiohttp import web
 
 from rollbook.cli.entry import exit_code_of
 from stub import AGENT, adding, lines, serving
@@ -23,7 +24,7 @@ class Outcome:
         return [json.loads(line) for line in path.read_bytes().split(b"\n") if line.strip()] if path.exists() else []
 
     def artifacts(self):
-        return sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
+        return sorted(path.name for path in self.folder.iterdir())
 
 
 @pytest.fixture
@@ -70,15 +71,57 @@ def test_rc_58_bom_and_crlf_change_neither_number_nor_identity_of_tasks(run):
     assert found == [(0, 0), (0, 1), (1, 0), (2, 0)]
 
 
-def test_rc_61_control_characters_travel_unchanged_and_reach_no_terminal(run):
-    text = "a\u0000b\u001b[31mred\rreturn\ttab"
-    rows = [{"responses_create_params": {"input": text}, "agent_ref": {"name": AGENT}, "note": text}]
+def as_saved_by_an_editor(path):
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+
+
+def test_rc_58_artifacts_edited_elsewhere_are_resumed_without_losing_their_first_row(run):
+    broken = "add 1 and 1"
+    with serving(lambda row: failed("no") if row["responses_create_params"]["input"] == broken else None) as stub:
+        outcome = run(stub, lines(adding(3)), "+route_failures_to_sidecar=true")
+        for name in ("r.jsonl", "r_failures.jsonl", "r_materialized_inputs.jsonl"):
+            as_saved_by_an_editor(outcome.folder / name)
+        stub.script, before = (lambda _row: None), len(stub.requests)
+        outcome = run(stub, b"", "--resume")
+        assert [row["responses_create_params"]["input"] for row in stub.requests[before:]] == [broken]
+    assert outcome.code == 0
+    assert "3 of 3" in outcome.text
+
+
+HOSTILE = "a\u0000b\u001b[31mred\rreturn\ttab"
+
+
+def failed(text):
+    return web.Response(status=500, text=text)
+
+
+def raw_controls(text):
+    return {character for character in text if character < " "} - {"\n", "\t"}
+
+
+def test_rc_61_control_characters_travel_unchanged(run):
+    rows = [{"responses_create_params": {"input": HOSTILE}, "agent_ref": {"name": AGENT}, "note": HOSTILE}]
     with serving() as stub:
         outcome = run(stub, lines(rows))
-        assert stub.requests[0]["responses_create_params"]["input"] == text
-    assert outcome.rows("r.jsonl")[0]["note"] == text
-    assert "\u001b[31mred" not in outcome.text
-    assert "\u0000" not in outcome.text
+        assert stub.requests[0]["responses_create_params"]["input"] == HOSTILE
+    assert outcome.rows("r.jsonl")[0]["note"] == HOSTILE
+
+
+@pytest.mark.parametrize("flags", [(), ("+route_failures_to_sidecar=true",)])
+def test_rc_61_a_failure_message_reaches_the_terminal_as_escapes_alone(run, flags):
+    with serving(lambda _row: failed(HOSTILE)) as stub:
+        outcome = run(stub, lines(adding(1)), *flags)
+    assert outcome.code != 0
+    assert "\\x1b[31mred" in outcome.text
+    assert raw_controls(outcome.text) == set()
+
+
+def test_rc_61_an_unknown_agents_name_reaches_the_terminal_as_escapes_alone(run):
+    with serving() as stub:
+        outcome = run(stub, lines([adding(1)[0] | {"agent_ref": {"name": HOSTILE}}]))
+    assert outcome.code != 0
+    assert "\\x1b[31mred" in outcome.text
+    assert raw_controls(outcome.text) == set()
 
 
 @pytest.mark.parametrize("key", ["_ng_task_index", "task_id"])

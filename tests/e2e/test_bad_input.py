@@ -33,7 +33,7 @@ def gym(tmp_path, monkeypatch):
 
 
 def left_behind(folder):
-    return sorted(path.name for path in folder.glob("out/*") if not path.name.startswith("."))
+    return sorted(path.name for path in folder.glob("out/*"))
 
 
 def config(folder, text):
@@ -149,6 +149,7 @@ def test_an_absent_model_endpoint_is_named(gym, tmp_path, serve):
 def test_an_output_that_is_there_is_never_touched_unasked(gym, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "r.jsonl").write_text('{"reward":1.0}\n')
+    (tmp_path / "out" / "r_materialized_inputs.jsonl").write_text("{}\n")
     code, text = gym(*SIMULATED)
     assert code == 1
     assert "--resume" in text

@@ -8,7 +8,6 @@ Source: servers.md §10.1.
 """
 
 import io
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -21,7 +20,6 @@ from rollbook.cli.terminal import note, say_error
 from rollbook.cli.verb import Verb, VerbGroup
 from rollbook.errors import RollbookError
 
-_LOG = logging.getLogger(__name__)
 _INTERRUPTED: Final = 130
 _FAILED: Final = 1
 
@@ -70,7 +68,6 @@ def _said(error: Exception) -> int:
         case OSError():
             say_error(str(error))
         case _:
-            _LOG.debug("unexpected error", exc_info=error)
             say_error(f"{type(error).__name__}: {error} (this is a defect of ours; -v logs where it happened)")
     return _FAILED
 

@@ -12,7 +12,9 @@ import json
 import logging
 import sys
 from collections import Counter
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, TextIO
 
 import click
 
@@ -48,20 +50,27 @@ def say_error(message: str) -> None:
     click.echo(click.style(fit(f"Error: {message}"), fg="red"), err=True)
 
 
-class FirstOfEach(logging.Filter):
-    """Lets the first lines of each kind through, a kind being what a logger says whatever the values in it."""
+class FewOfEach(logging.StreamHandler[TextIO]):
+    """Writes the first lines of each kind, a kind being what a logger says whatever the values in it."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
         self._seen: Counter[tuple[str, str]] = Counter()
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether `record` is to be written; the last one that is says so."""
-        kind = (record.name, str(record.msg))
-        self._seen[kind] += 1
-        if self._seen[kind] == _LINES_OF_A_KIND:
-            record.msg = f"{record.msg} (further lines like this are left out; -v shows them)"
-        return self._seen[kind] <= _LINES_OF_A_KIND
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write `record` unless its kind was written often enough."""
+        self._seen[_kind(record)] += 1
+        if self._seen[_kind(record)] <= _LINES_OF_A_KIND:
+            super().emit(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format `record`; the last line of a kind says that it is the last."""
+        last = self._seen[_kind(record)] == _LINES_OF_A_KIND
+        return super().format(record) + (" (further lines like this are left out; -v shows them)" if last else "")
+
+
+def _kind(record: logging.LogRecord) -> tuple[str, str]:
+    return (record.name, str(record.msg))
 
 
 class EscapedLines(logging.Formatter):
@@ -72,12 +81,19 @@ class EscapedLines(logging.Formatter):
         return fit(super().format(record))
 
 
-def log_to_stderr(*, verbose: bool) -> None:
-    """Send warnings (everything, when `verbose`) to standard error; a warning that repeats is cut short."""
-    handler = logging.StreamHandler(sys.stderr)
-    if not verbose:
-        handler.addFilter(FirstOfEach())
+@contextmanager
+def logged_to_stderr(*, verbose: bool) -> Iterator[None]:
+    """Send warnings (everything, when `verbose`) to standard error inside the block; one that repeats is cut short."""
+    handler = logging.StreamHandler(sys.stderr) if verbose else FewOfEach(sys.stderr)
     handler.setFormatter(
         EscapedLines("%(levelname)s %(name)s: %(message)s" if verbose else "%(levelname)s: %(message)s")
     )
-    logging.basicConfig(level=logging.DEBUG if verbose else logging.WARNING, handlers=[handler], force=True)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG if verbose else logging.WARNING)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)

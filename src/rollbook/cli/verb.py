@@ -10,14 +10,16 @@ Source: servers.md §10.1.
 
 import difflib
 import importlib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import click
 
-from rollbook.cli.terminal import log_to_stderr
+from rollbook.cli.terminal import logged_to_stderr
 
+_LOG = logging.getLogger(__name__)
 _JSON: Final = "rollbook.json"
 _VERBOSE: Final = "rollbook.verbose"
 _VERSION: Final = "rollbook.version"
@@ -78,8 +80,12 @@ class VerbCommand(click.Command):
         _answer_version(ctx)
         if wants_json(ctx) and not self.reports:
             raise click.UsageError(f"--json: '{ctx.command_path}' does not report in JSON.", ctx)
-        log_to_stderr(verbose=is_verbose(ctx))
-        return super().invoke(ctx)
+        with logged_to_stderr(verbose=is_verbose(ctx)):
+            try:
+                return super().invoke(ctx)
+            except Exception:
+                _LOG.debug("the command failed here", exc_info=True)
+                raise
 
 
 class VerbGroup(click.Group):

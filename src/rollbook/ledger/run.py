@@ -9,7 +9,7 @@ Source: collection.md §1.6, §5.1, §13 (10).
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +69,7 @@ class Run:
 
         """
         self._refuse_folder()
-        lock = FileLock(self.paths.lock)
+        lock, made = FileLock(self.paths.lock), _missing_folders(self.paths.output.parent)
         with explained(self.paths):
             self.paths.output.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -82,7 +82,10 @@ class Run:
         try:
             yield
         finally:
+            if not files_of(self.paths):
+                self.paths.lock.unlink(missing_ok=True)
             lock.release()
+            _remove_empty(made)
 
     def _refuse_folder(self) -> None:
         if self.paths.output.is_dir():
@@ -148,6 +151,17 @@ class Run:
     def can_continue(self) -> bool:
         """Whether a plan and results of an earlier session are there."""
         return self.paths.materialized_inputs.exists() and self.paths.output.exists()
+
+
+def _missing_folders(folder: Path) -> list[Path]:
+    """Return the folders that making `folder` will make, the deepest first."""
+    return [path for path in (folder, *folder.parents) if not path.exists()]
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def _moved_aside(path: Path) -> Path:

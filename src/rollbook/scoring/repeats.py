@@ -50,7 +50,7 @@ def repeat_entries(repeats: Mapping[int, Sequence[PlacedRow]]) -> list[JsonObjec
     entries = [_entry(index, rows, tasks) for index, rows in repeats.items()]
     flat = {name.removeprefix(_SEM) for entry in entries for name in entry if name.startswith(_SEM) and not entry[name]}
     if flat:
-        _log.warning("the same in all tasks of some repeat, so their intervals have no width: %s", sorted(flat))
+        _log.info("the same in all tasks of some repeat, so their intervals have no width: %s", sorted(flat))
     return entries
 
 

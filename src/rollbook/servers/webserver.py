@@ -10,12 +10,14 @@ Source: servers.md §2.4, §3.2.
 
 import gc
 import ipaddress
+import logging
 import os
 import resource
 import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, Protocol, TextIO, cast
 
@@ -41,6 +43,12 @@ LOOPBACK: Final = "127.0.0.1"
 _OPEN_FILES: Final = 65_535
 _WORKER_HEALTHCHECK_SECONDS: Final = 30
 _LAST_SECONDS: Final = 3.0
+
+_LOG = logging.getLogger(__name__)
+_KEYS_OF_EVERY_BLOCK: Final = frozenset(
+    ["allowed_agents", "allowed_model_types", "datasets", "domain", "skip_verification", "skip_verification_reward"]
+)
+"""Keys that the configuration itself reads in a server's block."""
 
 
 class Servable(Protocol):
@@ -78,12 +86,27 @@ def instance_config(server_class: ServableClass, config: DictConfig, name: str) 
         ConfigError: the block does not validate; names instance and fields.
 
     """
-    block = OmegaConf.to_container(server_block(config, name), resolve=True)
+    block = cast("dict[str, object]", OmegaConf.to_container(server_block(config, name), resolve=True))
+    config_class = server_class.config_class()
+    _warn_of_unknown_keys(config_class, block, name)
     try:
-        return server_class.config_class().model_validate({**cast("dict[str, object]", block), "name": name})
+        return config_class.model_validate({**block, "name": name})
     except ValidationError as error:
         found = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
         raise ConfigError(f"the block of server {name!r} does not validate: {found}") from error
+
+
+def _warn_of_unknown_keys(
+    config_class: type[BaseRunServerInstanceConfig], block: Mapping[str, object], name: str
+) -> None:
+    """Name keys that the server would ignore without a word; a misspelt one changes what it does."""
+    if config_class.model_config.get("extra") == "allow":
+        return
+    known = {alias for key, field in config_class.model_fields.items() for alias in (key, field.alias) if alias}
+    for key in sorted(block.keys() - known - _KEYS_OF_EVERY_BLOCK):
+        close = get_close_matches(key, known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        _LOG.warning("server %r ignores the key %r, which %s does not have%s", name, key, config_class.__name__, hint)
 
 
 def head_server_config(config: DictConfig) -> BaseServerConfig:

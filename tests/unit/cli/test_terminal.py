@@ -2,16 +2,16 @@
 
 import logging
 
-from rollbook.cli.terminal import log_to_stderr
+from rollbook.cli.terminal import logged_to_stderr
 
 LOG = logging.getLogger("somewhere.far")
 
 
 def test_a_warning_that_repeats_is_cut_short_and_says_so(capsys):
-    log_to_stderr(verbose=False)
-    for number in range(1000):
-        LOG.warning("request %d failed", number)
-    LOG.warning("another kind")
+    with logged_to_stderr(verbose=False):
+        for number in range(1000):
+            LOG.warning("request %d failed", number)
+        LOG.warning("another kind")
     assert capsys.readouterr().err.splitlines() == [
         "WARNING: request 0 failed",
         "WARNING: request 1 failed",
@@ -21,13 +21,23 @@ def test_a_warning_that_repeats_is_cut_short_and_says_so(capsys):
 
 
 def test_everything_is_shown_when_asked_for(capsys):
-    log_to_stderr(verbose=True)
-    for number in range(10):
-        LOG.debug("step %d", number)
+    with logged_to_stderr(verbose=True):
+        for number in range(10):
+            LOG.debug("step %d", number)
     assert len(capsys.readouterr().err.splitlines()) == 10
 
 
 def test_a_log_line_cannot_drive_the_terminal(capsys):
-    log_to_stderr(verbose=False)
-    LOG.warning("body=%s", "\x1b[31m\x00")
+    with logged_to_stderr(verbose=False):
+        LOG.warning("body=%s", "\x1b[31m\x00")
     assert capsys.readouterr().err == "WARNING: body=\\x1b[31m\\x00\n"
+
+
+def test_what_was_set_up_for_a_command_is_taken_down_after_it(capsys):
+    root = logging.getLogger()
+    before = (list(root.handlers), root.level)
+    with logged_to_stderr(verbose=True):
+        pass
+    assert (root.handlers, root.level) == before
+    LOG.debug("nobody reads this")
+    assert capsys.readouterr().err == ""

@@ -148,7 +148,7 @@ async def test_a_ledger_that_fails_stops_dispatch():
     assert len(script.sent) <= 4
 
 
-async def test_cancelling_waits_for_writes_and_leaves_no_task():
+async def test_cancelling_never_cuts_a_write_and_leaves_no_task():
     class Slow(Pages):
         def __init__(self):
             super().__init__()

@@ -236,6 +236,13 @@ def test_an_output_that_cannot_be_written_is_named_before_anything_is_done(tmp_p
         pass
 
 
+def test_a_run_that_comes_to_nothing_leaves_no_trace(tmp_path):
+    paths = RunPaths(tmp_path / "a" / "b" / "r.jsonl")
+    with pytest.raises(InputError), Run(paths).claimed():
+        raise InputError("no rows")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_one_writer_at_a_time(paths):
     with Run(paths).claimed(), pytest.raises(LedgerError, match="another process is writing"), Run(paths).claimed():
         pass
