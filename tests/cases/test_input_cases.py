@@ -92,7 +92,7 @@ HOSTILE = "a\u0000b\u001b[31mred\rreturn\ttab"
 
 
 def failed(text):
-    return web.Response(status=500, text=text)
+    return web.json_response({"_ng_failure_class": text, "_ng_failure_message": text})
 
 
 def raw_controls(text):
@@ -107,12 +107,12 @@ def test_rc_61_control_characters_travel_unchanged(run):
     assert outcome.rows("r.jsonl")[0]["note"] == HOSTILE
 
 
-@pytest.mark.parametrize("flags", [(), ("+route_failures_to_sidecar=true",)])
-def test_rc_61_a_failure_message_reaches_the_terminal_as_escapes_alone(run, flags):
-    with serving(lambda _row: failed(HOSTILE)) as stub:
-        outcome = run(stub, lines(adding(1)), *flags)
-    assert outcome.code != 0
-    assert "\\x1b[31mred" in outcome.text
+def test_rc_61_a_failures_class_and_message_reach_the_terminal_as_escapes_alone(run):
+    with serving(lambda row: failed(HOSTILE) if "add 1" in row["responses_create_params"]["input"] else None) as stub:
+        outcome = run(stub, lines(adding(2)), "+route_failures_to_sidecar=true")
+    assert outcome.code == 0
+    assert outcome.rows("r_failures.jsonl")[0]["_ng_failure_message"] == HOSTILE
+    assert all("\\x1b[31mred\\rreturn\\ttab" in text for text in (outcome.out, outcome.err))
     assert raw_controls(outcome.text) == set()
 
 

@@ -2,14 +2,15 @@
 
 Rules:
 * A line without its newline was not committed and is no record.
-* Lines of white space are nobody's record.
+* Lines of white space are nobody's record; neither are a byte-order mark and CRLF, which editors put in.
 * A line that cannot be read is named with file and line; what to do with it is the reader's business.
 
-Source: collection.md §1.6, §5.4.1.
+Source: collection.md §1.6, §5.4.1; case RC-58.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -18,6 +19,8 @@ from rollbook.ledger.paths import RunPaths
 from rollbook.records.codec import File, read_row
 from rollbook.records.record import Record
 
+_BOM: Final = b"\xef\xbb\xbf"
+
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield (line number from 1, line without newline) for each committed line of `path`; nothing if it is absent."""
@@ -25,8 +28,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         return
     with path.open("rb", buffering=1 << 20) as file:
         for number, raw in enumerate(file, start=1):
-            if raw.endswith(b"\n") and raw.strip():
-                yield number, raw.rstrip(b"\r\n")
+            line = raw.removeprefix(_BOM) if number == 1 else raw
+            if line.endswith(b"\n") and line.strip():
+                yield number, line.rstrip(b"\r\n")
 
 
 def read_records(paths: RunPaths) -> Iterator[Record]:
