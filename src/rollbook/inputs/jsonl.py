@@ -20,6 +20,7 @@ import msgspec
 
 from rollbook.errors import InputError
 from rollbook.records.json_values import JsonObject
+from rollbook.records.nesting import not_too_deep
 from rollbook.records.source import SourceRow
 
 _LISTED: Final = 5
@@ -67,7 +68,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _parse(text: bytes) -> JsonObject | str:
     try:
-        value = msgspec.json.decode(text)
+        value = msgspec.json.decode(not_too_deep(text))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _half_pair_in(text) or str(error).removeprefix("JSON is malformed: ") or type(error).__name__
     if isinstance(value, dict):

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from rollbook.ledger.whole_file import sync_folder
+from rollbook.records.nesting import not_too_deep
 
 _CHUNK: Final = 1 << 20
 
@@ -77,6 +78,6 @@ def _unterminated(descriptor: int) -> tuple[int, bytes]:
 
 def _is_json(tail: bytes) -> bool:
     try:
-        return isinstance(msgspec.json.decode(tail), dict)
+        return isinstance(msgspec.json.decode(not_too_deep(tail)), dict)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False

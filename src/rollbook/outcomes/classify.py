@@ -22,6 +22,7 @@ from rollbook.records.failure_kinds import (
     Delivery,
 )
 from rollbook.records.json_values import JsonMapping
+from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import Failed
 from rollbook.records.reply_codec import ending_of_episode, ending_of_payload
 from rollbook.records.task import Rollout
@@ -36,7 +37,7 @@ def ending_of_reply(reply: Reply, rollout: Rollout) -> Ending:
     if reply.status >= _ERROR:
         return _status_ending(reply)
     try:
-        payload = msgspec.json.decode(reply.body)
+        payload = msgspec.json.decode(not_too_deep(reply.body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _unreadable(reply, "JSONDecodeError", f"{reply.status} with a body that is no JSON: {error}")
     if not isinstance(payload, dict):

@@ -17,6 +17,7 @@ from rollbook.errors import InputError
 from rollbook.plan.options import DEFAULT_KEY
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.keys import RESPONSES_CREATE_PARAMS_KEY
+from rollbook.records.nesting import not_too_deep
 
 Value = TypeVar("Value", int, bool)
 
@@ -69,7 +70,9 @@ def seeded(row: JsonMapping, seed: int) -> JsonObject:
     metadata: JsonObject = dict(own) if isinstance(own, Mapping) else {}
     text = metadata.get("extra_body") or "{}"
     try:
-        extra_body = msgspec.json.decode(text if isinstance(text, str) else b"", type=dict[str, object])
+        extra_body = msgspec.json.decode(
+            not_too_deep(text.encode() if isinstance(text, str) else b""), type=dict[str, object]
+        )
     except msgspec.DecodeError as error:
         raise InputError(
             f"responses_create_params.metadata.extra_body must be a JSON object in a string: {error}"

@@ -34,6 +34,7 @@ from rollbook.records.identity import (
     RolloutKey,
 )
 from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import (
     Evidence,
     Failed,
@@ -105,7 +106,7 @@ def read_row(line: bytes, file: File) -> Record:
         msgspec.DecodeError: the line is no JSON object, or names no rollout.
 
     """
-    head = _HEAD.decode(line)
+    head = _HEAD.decode(not_too_deep(line))
     agent = head.agent_ref.get("name") if isinstance(head.agent_ref, dict) else None
     return Record(
         key=RolloutKey(head.task, head.rollout),

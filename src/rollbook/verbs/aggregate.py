@@ -31,6 +31,7 @@ from rollbook.records.keys import (
     NG_ENVIRONMENT_SERVER_KEY,
     RESPONSE_KEY,
 )
+from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import Result
 from rollbook.records.standing import Standings
 
@@ -137,7 +138,7 @@ def _metrics(reply: Reply) -> JsonObject:
     if reply.status != _OK:
         return _failed("ClientResponseError", shown, reply.status)
     try:
-        metrics = _METRICS.decode(reply.body)
+        metrics = _METRICS.decode(not_too_deep(reply.body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _failed(type(error).__name__, f"{error}: {shown}", reply.status)
     named: JsonObject = msgspec.to_builtins(metrics)

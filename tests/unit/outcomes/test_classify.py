@@ -134,7 +134,7 @@ def test_a_status_decides_class_and_delivery(status, failure_class, delivery):
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"not json", b"[1]", b"null", b'"x"', b'{"a":NaN}', b"[" * 3000 + b"]" * 3000, b"\xff"]
+    "body", [b"", b"not json", b"[1]", b"null", b'"x"', b'{"a":NaN}', b"[" * 200_000 + b"]" * 200_000, b"\xff"]
 )
 def test_a_body_that_is_no_json_object_is_a_failed_run_of_its_own_status(body):
     ending = ending_of_reply(Reply(200, body), FLAT)
