@@ -19,7 +19,7 @@ from responses_api_models.simulated_model.settings import PolicySettings
 from responses_api_models.simulated_model.tool_calls import Call, calls_for
 from responses_api_models.simulated_model.wording import REFUSAL, malformed, style_of, well_formed
 
-_NUMBER: Final = re.compile(r"\s*-?\d+(?:\.\d+)?\s*")
+_NUMBER: Final = re.compile(r"\s*(-?[0-9]{1,15}(?:\.[0-9]+)?)\s*")
 _ACTION: Final = re.compile(r"<action>\s*(\w+)\s*</action>")
 _HAND: Final = re.compile(r"(?:total|value|worth)\D*(\d+)", re.IGNORECASE)
 _STANDS_FROM: Final = 17
@@ -79,8 +79,9 @@ def wrong_answer(known: Known, chance: Chance, others: Sequence[str] = ()) -> st
     letters = [letter for letter in known.letters if letter.strip().upper() != right.strip().upper()]
     if letters:
         return chance.one_of(letters, "letter")
-    if _NUMBER.fullmatch(right):
-        return str(int(float(right)) + 1 + int(chance.share("number") * 9))
+    number = _NUMBER.fullmatch(right)
+    if number is not None:
+        return str(int(float(number[1])) + 1 + int(chance.share("number") * 9))
     elsewhere = [other for other in others if other != right]
     return chance.one_of(elsewhere, "elsewhere") if elsewhere else f"not {right}".strip()
 

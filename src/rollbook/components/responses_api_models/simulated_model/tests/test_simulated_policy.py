@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resources_servers.mcqa.grading import GradingMode, Question, chosen_letter, option_texts
@@ -103,6 +103,9 @@ def test_a_rows_own_prefix_stands_before_its_answer():
 
 
 @given(st.text(max_size=12), st.lists(st.text(max_size=4), max_size=4))
+@example("0\x1f", [])
+@example("9" * 5000, [])
+@example("\u0661", ["\u0661"])
 def test_a_wrong_answer_is_never_the_right_one(right, others):
     assert wrong_answer(Known(answer=right), CHANCE, others).strip() != right.strip() or not right.strip()
 
