@@ -83,6 +83,7 @@ def test_a_results_row_is_scored_masked_or_unscored(row, outcome):
             Evidence("500"),
         ),
         ({"_ng_no_persist": True, "_ng_failure_class": "judge_failed"}, Failed("judge_failed")),
+        ({"_ng_dispatch_drained": True, "_ng_failure_class": "cancelled"}, Failed("cancelled")),
         ({"_ng_failure_class": "x", "_ng_failure_stage": "nowhere"}, Failed("x")),
         ({"_ng_failure_class": "x", "_ng_failure_delivery": "not_sent"}, Failed("x", delivery=Delivery.NOT_SENT)),
     ],

@@ -87,3 +87,11 @@ def test_a_row_sheds_its_bulk_and_keeps_usage():
 def test_two_servers_of_one_agent_are_labelled_by_server(paths):
     write(paths, row(0, "s1"), row(1, "s2"), row(2, "s3", "other"))
     assert labels_of(results_by_server(paths, standings_of(paths))) == {"s1": "s1", "s2": "s2", "s3": "other"}
+
+
+async def test_a_late_result_of_an_older_attempt_is_no_part_of_the_metrics(paths):
+    managed = {"_ng_run_id": "r"}
+    write(paths, row(0, "e", **managed, _ng_attempt_index=1), row(0, "e", **managed, reward=0.0))
+    servers = Servers()
+    await aggregate(paths, standings_of(paths), servers)
+    assert [(found["_ng_attempt_index"], found["reward"]) for found in servers.asked["e"]] == [(1, 1.0)]
