@@ -19,8 +19,10 @@ from fastapi import Body, FastAPI, Request
 from pydantic import BaseModel, Field, PrivateAttr
 from starlette.concurrency import run_in_threadpool
 
+from rollbook.config.names import RESOURCES_SERVERS
 from rollbook.config.types import BaseRunServerInstanceConfig
 from rollbook.scoring.aggregate import AggregateMetricsMixin
+from rollbook.servers.addresses import base_url_of, server_block, server_type_of
 from rollbook.servers.agent_sessions import (
     AGENT_SESSION_ID_KEY,
     AgentCloseSessionRequest,
@@ -178,6 +180,20 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         root = base_url.rstrip("/")
         tail = "/v1" if root.endswith("/v1") else ""
         return root.removesuffix("/v1") + self.url_path_for_run(tail, body)
+
+    def base_url_for_tools(self, base_url: str) -> str:
+        """Return a direct access's `base_url`, with the running rollout's prefix where its calls are observed.
+
+        Only a resources server of this deployment knows the prefix; the address of any other stays as it is.
+        """
+        config = getattr(self.server_client, "global_config_dict", None)
+        rollout_id = current_rollout_id()
+        if rollout_id is None or config is None or config.get(OBSERVABILITY_ENABLED_KEY_NAME) is not True:
+            return base_url
+        names = (str(key) for key in config if server_type_of(config, str(key)) == RESOURCES_SERVERS)
+        known = {base_url_of(server_block(config, name)) for name in names}
+        root = base_url.rstrip("/")
+        return root + apply_rollout_prefix("", rollout_id) if root in known else base_url
 
     def resolve_model_base_url(self, model_server_name: str, rollout_id: str | None = None) -> str:
         """Return `http://host:port[/ng-rollout/<id>[/training-token-capture]]/v1` for a program of its own."""

@@ -82,6 +82,7 @@ class Scripted:
     sets_cookie: str | None = None
     asked: list[tuple[str, object]] = field(default_factory=list)
     cookies: list[dict[str, str]] = field(default_factory=list)
+    rollouts: list[str | None] = field(default_factory=list)
 
     def paths(self) -> list[str]:
         return [path for path, _ in self.asked]
@@ -98,12 +99,15 @@ class Scripted:
             body = orjson.loads(raw) if raw else None
             self.asked.append(("/" + path, body))
             self.cookies.append(dict(request.cookies))
+            self.rollouts.append(request.headers.get("x-rollout-id"))
             left = self.script.get("/" + path, [(404, {"detail": "Not Found"})])
             said = left.pop(0) if len(left) > 1 else left[0]
             if isinstance(said, asyncio.Event):
                 await said.wait()
             said = said(body) if callable(said) else said
             status, value = said if isinstance(said, tuple) else (200, said)
+            if 300 <= status < 400:
+                return Response(None, status, {"location": value})
             content = value if isinstance(value, bytes) else orjson.dumps(value)
             reply = Response(content, status, media_type="application/json")
             if self.sets_cookie:

@@ -138,7 +138,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
             raise HTTPException(UNPROCESSABLE, f"{self.config.name} uses one direct_http tool access; given: {names}")
         if needed:
             raise HTTPException(UNPROCESSABLE, f"{self.config.name} speaks no MCP, required by: {', '.join(needed)}")
-        return SimpleAgentSessionState(body, DirectTools(direct[0]) if direct else None)
+        return SimpleAgentSessionState(body, DirectTools(direct[0], self.base_url_for_tools) if direct else None)
 
     async def _close_agent_session_state(self, state: AgentSessionState) -> AgentCloseSessionResponse:
         tools = state.tools if isinstance(state, SimpleAgentSessionState) else None

@@ -1,66 +1,7 @@
-import json
-
 import pytest
 
-from responses_api_agents.simple_agent.app import SimpleAgent, SimpleAgentConfig
-from unit.servers_kinds.playground import (
-    AGENTS,
-    EPISODE,
-    MODELS,
-    RESOURCES,
-    TASK,
-    Entry,
-    Scripted,
-    call,
-    message,
-    playing,
-    reply_with,
-    thought,
-)
-
-MODEL_REF = {"type": "responses_api_models", "name": "model"}
-TOOLS_REF = {"type": "resources_servers", "name": "colours"}
-ASKED = {"input": "Which colour?"}
-ROW = {"responses_create_params": ASKED, "expected": "teal", "_ng_task_index": 3, "_ng_rollout_index": 0}
-
-
-class Bench:
-    """A simple agent between a scripted model and a scripted environment."""
-
-    def __init__(self, *replies, tools=None, **config) -> None:
-        self.model = Scripted({"/v1/responses": list(replies)}, sets_cookie="model")
-        self.tools = Scripted(tools or {}, sets_cookie="colours")
-        self.config = {"resources_server": TOOLS_REF, **config}
-
-    def build(self, client):
-        frame = {"host": "h", "port": 1, "entrypoint": "app.py", "name": "agent", "model_server": MODEL_REF}
-        return SimpleAgent(config=SimpleAgentConfig(**frame, **self.config), server_client=client)
-
-    async def post(self, path, body=ASKED, **top):
-        async with self.playing(**top) as playground:
-            return await playground.post("agent", path, body)
-
-    def playing(self, **top):
-        servers = {
-            "agent": Entry(AGENTS, self.build),
-            "model": Entry(MODELS, self.model.app),
-            "colours": Entry(RESOURCES, self.tools.app),
-        }
-        return playing(servers, **top)
-
-    def inputs(self):
-        """Return what the model was given, call by call, as short names."""
-        return [[_short(item) for item in body["input"]] for body in self.model.bodies("/v1/responses")]
-
-
-def _short(item):
-    kind = item.get("type", "message")
-    if kind == "function_call":
-        return f"call {item['name']}"
-    return f"output {item['output']}" if kind == "function_call_output" else item.get("role", kind)
-
-
-TEAL = call("look_up", '{"name":"teal"}')
+from responses_api_agents.simple_agent.tests.bench import ASKED, CLOSE, ROW, SEED, TEAL, Bench, direct, short
+from unit.servers_kinds.playground import call, message, reply_with, thought
 
 
 async def test_tools_run_until_the_model_answers_and_all_of_it_is_the_output():
@@ -72,7 +13,7 @@ async def test_tools_run_until_the_model_answers_and_all_of_it_is_the_output():
     answer = await bench.post("/v1/responses")
     assert bench.inputs() == [["user"], ["user", "reasoning", "call look_up", 'output {"hex":"#008080"}']]
     assert bench.tools.asked == [("/look_up", {"name": "teal"})]
-    assert [_short(item) for item in answer.body["output"]] == [
+    assert [short(item) for item in answer.body["output"]] == [
         "reasoning",
         "call look_up",
         'output {"hex":"#008080"}',
@@ -104,22 +45,6 @@ async def test_whatever_a_tool_answers_is_text_for_the_model(arguments, said, ou
     bench = Bench(reply_with(call("look_up", arguments)), reply_with(message("x")), tools={"/look_up": [said]})
     answer = await bench.post("/v1/responses")
     assert answer.body["output"][1]["output"] == output
-
-
-async def test_arguments_that_are_no_json_are_answered_without_a_call():
-    bench = Bench(reply_with(call("look_up", "{name: teal")), reply_with(message("x")), tools={"/look_up": [{}]})
-    answer = await bench.post("/v1/responses")
-    said = json.loads(answer.body["output"][1]["output"])
-    assert said["error"].startswith("Invalid tool call arguments: JSONDecodeError('Expecting property name")
-    assert bench.tools.asked == []
-
-
-@pytest.mark.parametrize("name", ["unknown", "a/b", "..", "verify", "seed_session", "close_session"])
-async def test_what_is_no_tool_is_not_found_and_the_environments_own_routes_are_none(name):
-    bench = Bench(reply_with(call(name, "{}")), reply_with(message("x")), tools={"/verify": [{"reward": 1.0}]})
-    answer = await bench.post("/v1/responses")
-    assert json.loads(answer.body["output"][1]["output"])["detail"] in {"Not Found", "Method Not Allowed"}
-    assert "/verify" not in bench.tools.paths()
 
 
 @pytest.mark.parametrize(("max_steps", "model_calls", "tool_calls"), [(1, 1, 1), (2, 2, 2), (None, 3, 2), (0, 3, 2)])
@@ -164,7 +89,7 @@ async def test_a_response_with_neither_message_nor_call_says_why_it_is_none(outp
 async def test_an_incomplete_response_ends_the_loop_with_its_calls_unanswered():
     bench = Bench(reply_with(TEAL, incomplete_details={"reason": "max_output_tokens"}), tools={"/look_up": [{}]})
     answer = await bench.post("/v1/responses")
-    assert [_short(item) for item in answer.body["output"]] == ["call look_up"]
+    assert [short(item) for item in answer.body["output"]] == ["call look_up"]
     assert answer.body["metadata"] is None
     assert bench.tools.asked == []
 
@@ -206,7 +131,7 @@ async def test_a_row_is_seeded_answered_and_verified_with_the_environments_cooki
     assert bench.tools.cookies[1]["colours"] == "colours-1"
     assert bench.tools.cookies[2]["colours"] == "colours-2"
     assert (answer.status, answer.body["reward"], answer.body["extracted"]) == (200, 1.0, "teal")
-    assert _short(answer.body["response"]["output"][0]) == "call look_up"
+    assert short(answer.body["response"]["output"][0]) == "call look_up"
 
 
 async def test_with_observability_every_call_of_a_row_is_behind_its_rollout():
@@ -285,15 +210,6 @@ async def test_what_the_configuration_does_not_allow_is_said(config, path, body,
     assert text in answer.body["detail"]
 
 
-SEED = {"agent_session_id": "a1", "episode_id": EPISODE, "task_id": TASK}
-CLOSE = {"agent_session_id": "a1", "episode_id": EPISODE}
-
-
-def direct(playground, **given):
-    url = playground.client._address("colours")
-    return {"kind": "direct_http", "name": "t", "required": True, "base_url": url, **given}
-
-
 async def test_in_a_session_tools_are_called_directly_and_the_close_gives_their_cookies_back():
     bench = Bench(
         reply_with(TEAL), reply_with(message("teal")), tools={"/look_up": [{"hex": 1}]}, resources_server=None
@@ -314,7 +230,7 @@ async def test_in_a_session_calls_may_stay_unanswered():
     async with bench.playing() as playground:
         seeded = await playground.post("agent", "/v1/agent_sessions", SEED)
         answer = await playground.post("agent", "/v1/responses", ASKED, cookies=seeded.cookies)
-    assert [_short(item) for item in answer.body["output"]] == ["call look_up"]
+    assert [short(item) for item in answer.body["output"]] == ["call look_up"]
 
 
 async def test_in_a_session_without_tools_a_call_is_an_error():
