@@ -4,6 +4,8 @@ Rules:
 * One lock a session: seeding, answering and closing never overlap.
 * The same seed or close may come again and changes nothing; a different one under the same id is 409.
 * A closed session leaves a receipt for a while: a close that comes again is answered from it, a late seed is refused.
+* An open session has no end of its own, and no number of them closes one that may be in use: whoever seeds closes. What
+  a client leaves open when it is killed stays, with what its agent holds for it, until the server ends.
 * A clean-up that fails keeps its state, so that closing can be tried again; nothing else is done with that session.
 * Past its receipt a cookie proves a session that is gone, and is 409.
 

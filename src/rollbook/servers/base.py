@@ -66,7 +66,11 @@ class SimpleServer(BaseServer):
         install_sessions(app, self.session_middleware_key)
 
     def setup_rollout_context_middleware(self, app: FastAPI) -> None:
-        """Serve paths behind `/ng-rollout/<id>` as the paths themselves, inside that rollout."""
+        """Serve paths behind `/ng-rollout/<id>` as the paths themselves, inside that rollout.
+
+        It is there once, and outside of all that was added before the last call.
+        """
+        app.user_middleware = [added for added in app.user_middleware if not _reads_prefixes(added.cls)]
         app.add_middleware(RolloutContextMiddleware)
 
     def finish_webserver(self, app: FastAPI) -> None:
@@ -93,6 +97,10 @@ class SimpleServer(BaseServer):
 
         """
         return serve_here(cls)
+
+
+def _reads_prefixes(middleware: object) -> bool:
+    return middleware is RolloutContextMiddleware
 
 
 async def _alive() -> dict[str, str]:

@@ -4,6 +4,9 @@ Rules:
 * A session is known by its `resources_session_id`, whatever cookie the request carries.
 * The same seed, or the same close, may come again and changes nothing; a different one under the same id is refused.
 * A closed session stays closed: its id is remembered, so that a late seed cannot open it again.
+* An open session has no end of its own: no limit and no age can tell an episode that is long from one that is gone.
+  Whoever seeds closes, as environment servers do in their clean-up; what a client leaves open when it is killed takes
+  well under a kilobyte here until the server ends.
 * A response takes the whole dumped request, so that a verifier can echo what it was sent.
 
 Source: servers.md §3.7.
