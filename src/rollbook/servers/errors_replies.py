@@ -2,7 +2,7 @@
 
 Rules:
 * A failure is status 500 with a bare JSON string; there is no other signal at this layer.
-* The body of an inner server's error is put into the text as Python bytes, one level per hop.
+* The body of an inner server's error is put into the text as Python bytes, one level per hop; a long one is cut.
 * Once a reply has begun nothing can be said any more, and the error goes on to the server.
 * Every handler error ends here: a server outlives what its environment raises.
 
@@ -21,6 +21,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rollbook.servers.inner_error import capped_body
 from rollbook.servers.redaction import redacted_url
 
 _LOG = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ def reply_text(error: BaseException, session_key: str) -> str:
 def inner_body(error: BaseException) -> bytes | None:
     """Return the body of an inner server's error, as `raise_for_status` attached it, or None for any other error."""
     content = getattr(error, "response_content", None) if isinstance(error, ClientResponseError) else None
-    return content if isinstance(content, bytes) else None
+    return capped_body(content) if isinstance(content, bytes) else None
 
 
 class ErrorReplies:

@@ -2,19 +2,30 @@
 
 Rules:
 * It crosses process boundaries: pickling keeps status, address and body.
+* Of a long body the beginning is kept, and it says so: every hop quotes it again, and quoting multiplies.
 
 Source: servers.md §3.5, §4.2.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import ClientResponse, ClientResponseError, RequestInfo
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+BODY_BYTES: Final = 65_536
+_MARK_BYTES: Final = 64
+
+
+def capped_body(body: bytes) -> bytes:
+    """Return a body of `BODY_BYTES` at most, which ends in a mark where more was sent."""
+    if len(body) <= BODY_BYTES:
+        return body
+    return body[: BODY_BYTES - _MARK_BYTES] + b" ... [cut here, %d bytes in all]" % len(body)
+
 
 class InnerServerError(ClientResponseError):
-    """A server answered with a status of 400 or more. `response_content` is the body that it sent."""
+    """A server answered with a status of 400 or more. `response_content` is the body that it sent, capped."""
 
     def __init__(
         self, method: str, url: str, reason: tuple[int, str], headers: dict[str, str], response_content: bytes
@@ -22,8 +33,8 @@ class InnerServerError(ClientResponseError):
         status, message = reason
         info = RequestInfo(URL(url), method, CIMultiDictProxy(CIMultiDict()), URL(url))
         super().__init__(info, (), status=status, message=message, headers=CIMultiDictProxy(CIMultiDict(headers)))
-        self.response_content = response_content
-        self._parts = (method, url, reason, headers, response_content)
+        self.response_content = capped_body(response_content)
+        self._parts = (method, url, reason, headers, self.response_content)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._parts
@@ -33,7 +44,7 @@ async def raise_for_status(response: ClientResponse) -> None:
     """Raise for a status of 400 or more, after reading the body.
 
     Raises:
-        InnerServerError: an `aiohttp.ClientResponseError` whose `response_content` is the body as bytes.
+        InnerServerError: an `aiohttp.ClientResponseError` whose `response_content` is the body as bytes, capped.
 
     """
     if response.ok:
