@@ -24,6 +24,7 @@ from rollbook.records.json_values import JsonObject
 from rollbook.servers import streaming_chat, streaming_messages, streaming_responses
 from rollbook.servers.base import SimpleServer
 from rollbook.servers.model_server_messages import MessagesCreateParams, messages_reply, responses_request
+from rollbook.servers.model_server_text import reply_bytes
 from rollbook.servers.openai_chat import NeMoGymChatCompletion, NeMoGymChatCompletionCreateParamsNonStreaming
 from rollbook.servers.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from rollbook.servers.streaming_sse import fails_early, streamed
@@ -54,14 +55,16 @@ def _validated(model: type[Params], body: Mapping[str, Any]) -> Params:
     try:
         return model.model_validate(body)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_context=False)
-        raise RequestValidationError([{**detail, "loc": ("body", *detail["loc"])} for detail in details]) from error
+        raise _refused(error) from error
+
+
+def _refused(error: ValidationError) -> RequestValidationError:
+    details = error.errors(include_url=False, include_context=False)
+    return RequestValidationError([{**detail, "loc": ("body", *detail["loc"])} for detail in details])
 
 
 def _json_reply(answer: BaseModel | Mapping[str, Any]) -> Response:
-    if isinstance(answer, BaseModel):
-        return Response(answer.model_dump_json(exclude_unset=True), media_type="application/json")
-    return Response(orjson.dumps(answer), media_type="application/json")
+    return Response(reply_bytes(answer), media_type="application/json")
 
 
 def _takes_request(method: Callable[..., Any]) -> bool:
@@ -72,8 +75,8 @@ def _takes_request(method: Callable[..., Any]) -> bool:
 def _responses_request(params: MessagesCreateParams) -> NeMoGymResponseCreateParamsNonStreaming:
     try:
         return responses_request(params)
-    except KeyError as error:
-        raise _invalid("missing", f"a message or a block in it lacks {error}", ("messages",)) from error
+    except ValidationError as error:
+        raise _refused(error) from error
 
 
 class SimpleResponsesAPIModel(SimpleServer):
@@ -107,6 +110,7 @@ class SimpleResponsesAPIModel(SimpleServer):
         if not body.get("stream"):
             params = _validated(NeMoGymResponseCreateParamsNonStreaming, body)
             return _json_reply(await self._respond(request, params))
+        _validated(streaming_responses.StreamedParams, body)
         plain = streaming_responses.plain_request(body)
         params = _validated(NeMoGymResponseCreateParamsNonStreaming, plain.body)
         return streamed(

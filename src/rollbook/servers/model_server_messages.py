@@ -16,8 +16,21 @@ import orjson
 from pydantic import ConfigDict
 
 from rollbook.records.json_values import JsonObject
+from rollbook.servers.model_server_blocks import (
+    ImageBlock,
+    Message,
+    MessageBlock,
+    MessageTool,
+    RedactedThinkingBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolChoice,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from rollbook.servers.openai_parts import WireModel
 from rollbook.servers.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
+from rollbook.servers.request_body import json_bytes
 
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
@@ -27,16 +40,16 @@ class MessagesCreateParams(WireModel):
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=())
 
-    messages: list[dict[str, Any]]
+    messages: list[Message]
     model: str | None = None
     max_tokens: int | None = None
-    system: str | list[dict[str, Any]] | None = None
+    system: str | list[TextBlock] | None = None
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
     stop_sequences: list[str] | None = None
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: dict[str, Any] | None = None
+    tools: list[MessageTool] | None = None
+    tool_choice: ToolChoice | None = None
     metadata: dict[str, Any] | None = None
     thinking: dict[str, Any] | None = None
     service_tier: str | None = None
@@ -69,28 +82,27 @@ def _tools(request: MessagesCreateParams) -> JsonObject:
     params: JsonObject = {"tools": [_tool(tool) for tool in request.tools]} if request.tools else {}
     choice = request.tool_choice
     if choice and request.tools:
-        kind = choice["type"]
-        params["tool_choice"] = _CHOICES.get(kind) or {"type": "function", "name": choice["name"]}
-        if choice.get("disable_parallel_tool_use"):
+        params["tool_choice"] = _CHOICES.get(choice.type) or {"type": "function", "name": choice.name}
+        if choice.disable_parallel_tool_use:
             params["parallel_tool_calls"] = False
     return params
 
 
-def _tool(tool: Mapping[str, Any]) -> JsonObject:
-    if tool.get("type") not in {None, "custom"}:
-        msg = f"a tool of type {tool['type']} runs at its provider, and there is none here"
+def _tool(tool: MessageTool) -> JsonObject:
+    if tool.runs_at_provider:
+        msg = f"a tool of type {tool.type} runs at its provider, and there is none here"
         raise NotImplementedError(msg)
-    described = {"description": tool["description"]} if tool.get("description") else {}
-    return {"type": "function", "name": tool["name"], **described, "parameters": tool["input_schema"], "strict": None}
+    described = {"description": tool.description} if tool.description else {}
+    return {"type": "function", "name": tool.name, **described, "parameters": tool.input_schema, "strict": None}
 
 
-def _joined(text: str | list[dict[str, Any]]) -> str:
-    return text if isinstance(text, str) else "\n\n".join(block["text"] for block in text)
+def _joined(text: str | list[TextBlock]) -> str:
+    return text if isinstance(text, str) else "\n\n".join(block.text for block in text)
 
 
-def _items_of(message: Mapping[str, Any]) -> Iterator[JsonObject]:
-    role, content = message["role"], message["content"]
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+def _items_of(message: Message) -> Iterator[JsonObject]:
+    role, content = message.role, message.content
+    blocks = [TextBlock(type="text", text=content)] if isinstance(content, str) else content
     parts: list[JsonObject] = []
     for block in blocks:
         part = _part(role, block)
@@ -110,39 +122,39 @@ def _message(role: str, parts: list[JsonObject]) -> JsonObject:
     return {**message, "id": f"msg_{uuid.uuid4().hex}", "status": "completed"} if role == "assistant" else message
 
 
-def _part(role: str, block: Mapping[str, Any]) -> JsonObject | None:
-    if block["type"] == "text":
-        if role == "assistant":
-            return {"type": "output_text", "text": block["text"], "annotations": []}
-        return {"type": "input_text", "text": block["text"]}
-    if block["type"] == "image":
-        source = block["source"]
-        url = source.get("url") or f"data:{source['media_type']};base64,{source['data']}"
-        return {"type": "input_image", "image_url": url, "detail": "auto"}
-    return None
+def _part(role: str, block: MessageBlock) -> JsonObject | None:
+    match block:
+        case TextBlock() if role == "assistant":
+            return {"type": "output_text", "text": block.text, "annotations": []}
+        case TextBlock():
+            return {"type": "input_text", "text": block.text}
+        case ImageBlock():
+            return {"type": "input_image", "image_url": block.source.image_url, "detail": "auto"}
+        case _:
+            return None
 
 
-def _item(block: Mapping[str, Any]) -> JsonObject:
-    match block["type"]:
-        case "thinking":
-            summary = [{"type": "summary_text", "text": block["thinking"]}]
-            signed = {"encrypted_content": block["signature"]} if block.get("signature") else {}
+def _item(block: MessageBlock) -> JsonObject:
+    match block:
+        case ThinkingBlock():
+            summary = [{"type": "summary_text", "text": block.thinking}]
+            signed = {"encrypted_content": block.signature} if block.signature else {}
             return {"type": "reasoning", "id": f"rs_{uuid.uuid4().hex}", "summary": summary, **signed}
-        case "redacted_thinking":
+        case RedactedThinkingBlock():
             identity: JsonObject = {"type": "reasoning", "id": f"rs_{uuid.uuid4().hex}", "summary": []}
-            return {**identity, "encrypted_content": block["data"]}
-        case "tool_use":
-            arguments = orjson.dumps(block["input"]).decode()
-            return {"type": "function_call", "call_id": block["id"], "name": block["name"], "arguments": arguments}
-        case "tool_result":
-            return {"type": "function_call_output", "call_id": block["tool_use_id"], "output": _result(block)}
+            return {**identity, "encrypted_content": block.data}
+        case ToolUseBlock():
+            arguments = json_bytes(block.input).decode()
+            return {"type": "function_call", "call_id": block.id, "name": block.name, "arguments": arguments}
+        case ToolResultBlock():
+            return {"type": "function_call_output", "call_id": block.tool_use_id, "output": _result(block)}
         case other:
-            msg = f"a content block of type {other} has no Responses form"
+            msg = f"a content block of type {other.type} has no Responses form"
             raise NotImplementedError(msg)
 
 
-def _result(block: Mapping[str, Any]) -> str | list[JsonObject]:
-    content = block.get("content") or ""
+def _result(block: ToolResultBlock) -> str | list[JsonObject]:
+    content = block.content or ""
     if isinstance(content, str):
         return content
     parts = [_part("user", inner) for inner in content]

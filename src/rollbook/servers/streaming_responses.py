@@ -3,6 +3,7 @@
 Rules:
 * What only streaming clients send (bookkeeping, namespaced tools, tools hoisted into the input) is taken out before
   the strict model looks at the body.
+* `StreamedParams` says what of it has to have which shape; a body that it refuses is not made plain.
 * A tool inside a namespace is called `namespace__name` on the way in, and gets its namespace back on the way out.
 * A response ends in exactly one of `response.completed`, `response.incomplete` and `response.failed`.
 
@@ -13,9 +14,12 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import Discriminator, Tag
 
 from rollbook.records.json_values import JsonObject
+from rollbook.servers.openai_parts import WireModel
 from rollbook.servers.openai_response import NeMoGymResponse
 from rollbook.servers.streaming_sse import named_event
 
@@ -32,6 +36,60 @@ BOOKKEEPING: Final = frozenset(
         "stream_options",
     }
 )
+
+
+class _NamedTool(WireModel):
+    name: str
+
+
+class _Namespace(WireModel):
+    name: str
+    tools: list[_NamedTool] | None = None
+
+
+class _NamespacedCall(WireModel):
+    namespace: str
+    name: str
+
+
+def _tool_kind(tool: Any) -> str:
+    return "namespace" if _is_namespace(tool) else "plain"
+
+
+_Tools = list[
+    Annotated[Annotated[_Namespace, Tag("namespace")] | Annotated[Any, Tag("plain")], Discriminator(_tool_kind)]
+]
+
+
+class _HoistedTools(WireModel):
+    tools: _Tools | None = None
+
+
+def _item_kind(item: Any) -> str:
+    if _hoists_tools(item):
+        return "additional_tools"
+    return "namespaced_call" if _has_namespace(item) else "plain"
+
+
+_Item = Annotated[
+    Annotated[_HoistedTools, Tag("additional_tools")]
+    | Annotated[_NamespacedCall, Tag("namespaced_call")]
+    | Annotated[Any, Tag("plain")],
+    Discriminator(_item_kind),
+]
+
+
+def _input_kind(value: Any) -> str:
+    return "items" if isinstance(value, list) else "other"
+
+
+class StreamedParams(WireModel):
+    """What has to hold of a streamed request before it can be made plain; the strict model judges the rest."""
+
+    tools: _Tools | None = None
+    input: Annotated[
+        Annotated[list[_Item], Tag("items")] | Annotated[Any, Tag("other")], Discriminator(_input_kind)
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +119,23 @@ def _hoists_tools(item: Any) -> bool:
     return isinstance(item, dict) and item.get("type") == "additional_tools"
 
 
+def _has_namespace(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("type") == "function_call" and bool(item.get("namespace"))
+
+
+def _is_namespace(tool: Any) -> bool:
+    return isinstance(tool, dict) and tool.get("type") == "namespace"
+
+
 def _flat_call(item: Any) -> Any:
-    if isinstance(item, dict) and item.get("type") == "function_call" and item.get("namespace"):
+    if _has_namespace(item):
         kept = {key: value for key, value in item.items() if key != "namespace"}
         return {**kept, "name": f"{item['namespace']}__{item['name']}"}
     return item
 
 
 def _flat_tools(tool: Any, namespaces: dict[str, tuple[str, str]]) -> Iterator[Any]:
-    if not (isinstance(tool, dict) and tool.get("type") == "namespace"):
+    if not _is_namespace(tool):
         yield tool
         return
     for inner in tool.get("tools") or ():

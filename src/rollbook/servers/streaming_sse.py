@@ -13,12 +13,12 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-import orjson
 from fastapi import HTTPException
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from rollbook.records.json_values import JsonObject
+from rollbook.servers.model_server_text import reply_bytes
 
 _LOG = logging.getLogger(__name__)
 KEEPALIVE_SECONDS: Final = 15.0
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 def data_event(data: Mapping[str, Any]) -> bytes:
     """An event without a name."""
-    return b"data: " + orjson.dumps(data) + b"\n\n"
+    return b"data: " + reply_bytes(data) + b"\n\n"
 
 
 def named_event(name: str, data: Mapping[str, Any]) -> bytes:
