@@ -3,7 +3,8 @@
 Rules:
 * Every method answers parsed JSON; an HTTP error that is not worth another try raises with the endpoint's own words.
 * Once an endpoint refused for good, this client asks it nothing more.
-* The key is in no message and in no log line.
+* The key is in no message and in no log line, and an address is shown without what may be secret in it.
+* A call whose connection broke is sent again; one that ran out of time is not: its generation may still be paid for.
 
 Source: servers.md §4.4.
 """
@@ -13,17 +14,20 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import orjson
-from aiohttp import ClientResponse
+from aiohttp import ClientError, ClientResponse
 from pydantic import BaseModel, Field, PrivateAttr
 
 from rollbook.clock import Clock, SystemClock
 from rollbook.errors import PermanentEndpointError, ServingError
+from rollbook.records.failure_kinds import Delivery
 from rollbook.records.json_values import JsonObject
-from rollbook.servers.http_client import InnerServerError, request
+from rollbook.servers.delivery import delivery_of_error, may_try_again
+from rollbook.servers.http_client import MAX_NUM_TRIES, InnerServerError, request
+from rollbook.servers.model_server_text import parsed_reply
 from rollbook.servers.openai_retry import (
     RATE_LIMIT_ERROR_CODES,
     RETRY_ERROR_CODES,
+    RETRY_SECONDS,
     Patience,
     Spent,
     is_free,
@@ -86,24 +90,38 @@ class NeMoGymAsyncOpenAI(BaseModel):
         return self.base_url.rstrip("/") + path
 
     async def _call(self, method: str, url: str, body: JsonObject | None) -> JsonObject:
+        shown = redacted_url(url)
         patience = Patience(self.max_http_attempts, self.max_wait_seconds, rate_limits_are_free=self.internal)
         spent = Spent()
         while True:
             self._refuse_if_tripped()
-            response = await self._send(method, url, body)
-            if response.status < _ERRORS_FROM:
-                return _json_object(url, await response.read())
+            response = await self._connected(method, url, body)
             content = await response.read()
-            self._trip_if_permanent(url, response.status, content)
+            if response.status < _ERRORS_FROM:
+                return _json_object(shown, content)
+            self._trip_if_permanent(shown, response.status, content)
             hint = retry_after_seconds(response.headers.get("Retry-After"), self._clock.now())
             free = is_free(response.status, hint, patience)
             spent = Spent(spent.attempts + (not free), spent.seconds)
             wait = next_wait(response.status, hint, self._chance(), patience, spent)
             if wait is None:
                 raise _final_error(response, content)
-            _LOG.info("%s answered HTTP %d; asked again in %.1f s", url, response.status, wait)
+            _LOG.info("%s answered HTTP %d; asked again in %.1f s", shown, response.status, wait)
             await self._clock.sleep(wait)
             spent = Spent(spent.attempts, spent.seconds + wait)
+
+    async def _connected(self, method: str, url: str, body: JsonObject | None) -> ClientResponse:
+        """Send until a reply comes, `MAX_NUM_TRIES` times or as often as configured where the connection breaks."""
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await self._send(method, url, body)
+            except ClientError as error:
+                if not _broke(error) or tries >= (self.max_connection_retries or MAX_NUM_TRIES):
+                    raise
+                _LOG.warning("%s broke the connection: %s; asked again", redacted_url(url), type(error).__name__)
+            await self._clock.sleep(RETRY_SECONDS)
 
     async def _send(self, method: str, url: str, body: JsonObject | None) -> ClientResponse:
         headers = {"Authorization": f"Bearer {self.api_key}", **self.default_headers}
@@ -113,7 +131,6 @@ class NeMoGymAsyncOpenAI(BaseModel):
             url,
             _internal=self.internal,
             _max_connection_retries=self.max_connection_retries,
-            _replay=True,
             _connect_grace=self.connect_grace_seconds,
             **options,
         )
@@ -122,11 +139,11 @@ class NeMoGymAsyncOpenAI(BaseModel):
         if self._refusal is not None:
             raise PermanentEndpointError(self._refusal)
 
-    def _trip_if_permanent(self, url: str, status: int, body: bytes) -> None:
+    def _trip_if_permanent(self, shown: str, status: int, body: bytes) -> None:
         code = permanent_code(status, body)
         if code is not None:
             self._refusal = (
-                f"the model endpoint refused for good: HTTP {status} {code} from {url}: {_excerpt(body)}; "
+                f"the model endpoint refused for good: HTTP {status} {code} from {shown}: {_excerpt(body)}; "
                 "check the key and the budget of this endpoint's configuration, then start again"
             )
             self._refuse_if_tripped()
@@ -144,12 +161,18 @@ def _excerpt(body: bytes) -> str:
     return body[:_EXCERPT].decode("utf-8", "replace")
 
 
-def _json_object(url: str, body: bytes) -> JsonObject:
-    try:
-        decoded = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        decoded = None
+def _json_object(shown: str, body: bytes) -> JsonObject:
+    decoded = parsed_reply(body)
     if isinstance(decoded, dict):
         return decoded
-    msg = f"{url} answered something that is no JSON object: {_excerpt(body)!r}; is this an OpenAI-compatible endpoint?"
+    msg = (
+        f"{shown} answered something that is no JSON object: {_excerpt(body)!r}; is this an OpenAI-compatible endpoint?"
+    )
     raise ServingError(msg)
+
+
+def _broke(error: ClientError) -> bool:
+    """Whether the connection went away under a request that it had taken; `request` sends the others again itself."""
+    if isinstance(error, TimeoutError) or delivery_of_error(error) is Delivery.NOT_SENT:
+        return False
+    return may_try_again(error, replay=True)

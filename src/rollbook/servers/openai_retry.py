@@ -69,7 +69,7 @@ def retry_after_seconds(header: str | None, now: float) -> float | None:
         return float(text)
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

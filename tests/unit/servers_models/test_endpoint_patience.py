@@ -1,12 +1,15 @@
+import asyncio
 import logging
+import re
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 
 import pytest
-from aiohttp import ClientResponseError
+from aiohttp import ClientResponseError, ServerDisconnectedError
 from starlette.responses import PlainTextResponse
 
 from rollbook.errors import ServingError
-from rollbook.servers.http_client import global_aiohttp_client_exit
+from rollbook.servers.http_client import global_aiohttp_client_exit, set_global_aiohttp_client
 from rollbook.servers.openai_client import NeMoGymAsyncOpenAI, PermanentEndpointError
 from rollbook.servers.openai_retry import (
     Patience,
@@ -76,6 +79,8 @@ def client_of(endpoint, **options):
         ("Thu, 01 Jan 2026 00:00:10 GMT", 10.0),
         ("Wed, 31 Dec 2025 00:00:00 GMT", 0.0),
         ("soon", None),
+        ("Mon, 01 Jan 99999999999 00:00:00 GMT", None),
+        ("Mon, 01 Jan 2020 00:00:00 +999999999999", None),
         ("-3", None),
         ("", None),
     ],
@@ -209,7 +214,84 @@ async def test_the_key_is_in_no_message_no_log_line_and_no_repr(endpoint, caplog
     assert KEY not in caplog.text + str(raised.value) + repr(client)
 
 
-@pytest.mark.parametrize("text", ["<html>busy</html>", "", "[]", '{"cut'])
+@asynccontextmanager
+async def mute(answers_after, **options):
+    """Serve connections that are closed after their request, or held without an answer when `answers_after` is None."""
+    taken = []
+
+    async def serve(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(re.search(rb"content-length: (\d+)", head, re.IGNORECASE)[1])
+        taken.append(await reader.readexactly(length))
+        if answers_after is not None:
+            if len(taken) > answers_after:
+                writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"id": "ok"}')
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        port = server.sockets[0].getsockname()[1]
+        yield NeMoGymAsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=KEY, **options), taken
+    finally:
+        server.close()
+
+
+@pytest.fixture
+async def short_of_time():
+    set_global_aiohttp_client({"global_aiohttp_read_timeout_seconds": 0.05})
+    yield
+    set_global_aiohttp_client({})
+
+
+async def test_a_call_that_ran_out_of_time_is_not_sent_again(short_of_time):
+    async with mute(None) as (client, taken):
+        client._clock = StandingClock()
+        with pytest.raises(TimeoutError):
+            await client.create_response(model="m", input="q")
+    assert (len(taken), client._clock.slept) == (1, [])
+
+
+@pytest.mark.parametrize(("broken", "sent", "comes"), [(1, 2, True), (2, 3, True), (3, 3, False)])
+async def test_a_call_whose_connection_broke_is_sent_three_times_at_most(broken, sent, comes):
+    async with mute(broken) as (client, taken):
+        client._clock = StandingClock()
+        with nullcontext() if comes else pytest.raises(ServerDisconnectedError):
+            assert await client.create_response(model="m", input="q") == {"id": "ok"}
+    assert (len(taken), set(taken), client._clock.slept) == (sent, {taken[0]}, [0.5] * (sent - 1))
+
+
+async def test_a_configured_number_of_connection_tries_is_kept():
+    async with mute(9, max_connection_retries=5) as (client, taken):
+        client._clock = StandingClock()
+        with pytest.raises(ServerDisconnectedError):
+            await client.create_response(model="m", input="q")
+    assert len(taken) == 5
+
+
+async def test_an_address_is_shown_without_its_query(endpoint, caplog):
+    caplog.set_level(logging.DEBUG)
+    client = NeMoGymAsyncOpenAI(base_url=f"{endpoint.base_url}?token={KEY}&x=", api_key=KEY)
+    client._clock = StandingClock()
+    endpoint.script += [error(503), PlainTextResponse("<html>"), error(401, "invalid_api_key")]
+    with pytest.raises(ServingError, match="no JSON object") as nonsense:
+        await client.create_response(model="m", input="q")
+    with pytest.raises(PermanentEndpointError) as refused:
+        await client.create_response(model="m", input="q")
+    assert "asked again" in caplog.text
+    assert KEY not in caplog.text + str(nonsense.value) + str(refused.value)
+
+
+async def test_half_a_character_in_a_reply_is_a_replacement_character(endpoint):
+    text = '{"id": "\\ud83d\\ude00 a\\ud83d", "\\udc00": [1.5, 12345678901234567890123, null, true]}'
+    endpoint.script += [PlainTextResponse(text)]
+    reply = await client_of(endpoint).create_response(model="m", input="q")
+    assert reply == {"id": "\U0001f600 a\ufffd", "\ufffd": [1.5, 12345678901234567890123, None, True]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": NaN}', '{"a": "\\ud800", "b": -Infinity}', '{"a": ' + "[" * 5000, "<html>busy</html>", "", "[]", '{"cut'],
+)
 async def test_a_reply_that_is_no_json_object_is_an_error_that_shows_it(endpoint, text):
     endpoint.script += [PlainTextResponse(text)]
     with pytest.raises(ServingError, match="no JSON object"):
