@@ -1,7 +1,9 @@
 """The aiohttp sessions of each event loop: one that reuses connections, and one that never does.
 
 Rules:
-* A session belongs to the loop that it was opened in; sessions of loops that have ended are let go.
+* A session belongs to the loop that it was opened in, and is closed when the owner of that loop ends it, as
+  `asyncio.run` does: an asynchronous generator lives as long as the sessions, and loops close those at their end.
+* New settings leave the calls that are under way on their sessions.
 * No cookie jar, and no proxy of the environment unless `global_aiohttp_trust_env` asks for it: what goes out is what
   the caller says.
 
@@ -11,28 +13,42 @@ Source: servers.md §4.1.
 import asyncio
 import logging
 import socket
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from weakref import WeakKeyDictionary
 
-from aiohttp import AddrInfoType, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from aiohttp import AddrInfoType, ClientSession, DummyCookieJar, TCPConnector
 
 from rollbook.servers.client_settings import ClientSettings, read_client_settings
 from rollbook.servers.listening import tune_socket
+from rollbook.servers.time_limits import default_timeout
 
 _LOG = logging.getLogger(__name__)
 
 
 class _Pools:
-    """The sessions of one event loop."""
+    """The sessions of one event loop; `earlier` are those that other settings opened before."""
 
-    def __init__(self, settings: ClientSettings) -> None:
+    def __init__(self, settings: ClientSettings, earlier: "_Pools | None" = None) -> None:
         self.settings = settings
         self.reusing = _session(settings, reuse=True)
         self.single_use = _session(settings, reuse=False)
+        self._earlier = earlier
+        self._until_end = self._close_at_the_loops_end()
+        with suppress(StopIteration):
+            self._until_end.__anext__().send(None)
 
     async def close(self) -> None:
-        await self.reusing.close()
-        await self.single_use.close()
+        await self._until_end.aclose()
+
+    async def _close_at_the_loops_end(self) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            await self.reusing.close()
+            await self.single_use.close()
+            if self._earlier is not None:
+                await self._earlier.close()
 
     def abandon(self) -> None:
         self.reusing.detach()
@@ -71,8 +87,7 @@ def set_global_aiohttp_client(config: Mapping[str, object]) -> ClientSession:
     settings = choose_client_settings(config)
     pools = _of_running_loop()
     if pools.settings != settings:
-        pools.abandon()
-        del _pools[asyncio.get_running_loop()]
+        _pools[asyncio.get_running_loop()] = _Pools(settings, earlier=pools)
     return _of_running_loop().reusing
 
 
@@ -140,9 +155,9 @@ def _session(settings: ClientSettings, *, reuse: bool) -> ClientSession:
         if reuse
         else TCPConnector(limit=limit, limit_per_host=per_host, socket_factory=probed, force_close=True)
     )
-    timeout = ClientTimeout(
-        total=settings.total_seconds, sock_connect=settings.connect_seconds, sock_read=settings.read_seconds
-    )
     return ClientSession(
-        connector=connector, timeout=timeout, cookie_jar=DummyCookieJar(), trust_env=settings.trust_env
+        connector=connector,
+        timeout=default_timeout(settings),
+        cookie_jar=DummyCookieJar(),
+        trust_env=settings.trust_env,
     )

@@ -2,6 +2,8 @@
 
 Rules:
 * All are optional; a value of the wrong type is an error that names its key.
+* A time limit of 0 is no limit. A call of a model endpoint has one of its own, an hour unless told otherwise; a rollout
+  and its steps have none, since an agent may be at work for hours.
 * Pool sizes are divided among the workers of a server that has several.
 
 Source: servers.md §2.4, §4.1.
@@ -23,7 +25,8 @@ class ClientSettings:
     """Sizes in connections, times in seconds; None means no limit.
 
     `connect_seconds` bounds the opening of one connection, `read_seconds` the silence between two reads of a reply,
-    `total_seconds` a whole exchange, `connect_grace_seconds` how long a server that cannot be connected to is tried.
+    `total_seconds` a whole exchange, `model_call_seconds` a whole exchange with a model endpoint,
+    `connect_grace_seconds` how long a server that cannot be connected to is tried.
     `trust_env` has proxy variables of the environment obeyed, for endpoints beyond a proxy; it concerns every call, so
     `NO_PROXY` is to name the hosts of our own servers.
     """
@@ -33,6 +36,7 @@ class ClientSettings:
     connect_seconds: float = 10.0
     read_seconds: float | None = None
     total_seconds: float | None = None
+    model_call_seconds: float | None = 3600.0
     connect_grace_seconds: float = 60.0
     pool_keepalive_seconds: float = 4.0
     keepalive_idle_seconds: int = 60
@@ -51,12 +55,14 @@ class ClientSettings:
         }
 
 
+_LIMITS: Final = frozenset({"read_seconds", "total_seconds", "model_call_seconds"})
 _KEYS: Final = {
     "connector_limit": "connector_limit",
     "connector_limit_per_host": "connector_limit_per_host",
     "connect_seconds": "connect_timeout_seconds",
     "read_seconds": "read_timeout_seconds",
     "total_seconds": "total_timeout_seconds",
+    "model_call_seconds": "model_call_timeout_seconds",
     "connect_grace_seconds": "connect_grace_seconds",
     "pool_keepalive_seconds": "pool_keepalive_seconds",
     "keepalive_idle_seconds": "tcp_keepalive_idle_seconds",
@@ -86,7 +92,8 @@ def read_client_settings(config: Mapping[str, object], environ: Mapping[str, str
         given[field] = max(1, limit // workers) if limit else 0
     for field in ("keepalive_idle_seconds", "keepalive_interval_seconds", "keepalive_probes"):
         given[field] = int(given.get(field, getattr(defaults, field)))
-    return ClientSettings(**given)  # type: ignore[arg-type]  # whole numbers where whole numbers are wanted
+    unlimited = dict.fromkeys(field for field in _LIMITS if given.get(field, 1) <= 0)
+    return ClientSettings(**{**given, **unlimited})  # type: ignore[arg-type]  # whole numbers where whole numbers are wanted
 
 
 def _number(key: str, value: object) -> float | bool:

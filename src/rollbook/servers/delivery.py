@@ -13,6 +13,8 @@ from typing import Final
 from aiohttp import (
     ClientConnectionResetError,
     ClientConnectorError,
+    ClientError,
+    ClientPayloadError,
     ConnectionTimeoutError,
     InvalidURL,
     NonHttpUrlClientError,
@@ -44,8 +46,14 @@ def delivery_of_status(status: int) -> Delivery:
 def may_try_again(error: BaseException, *, replay: bool, one_write: bool = False) -> bool:
     """Whether the same request may be sent again after `error`.
 
-    A request that is known not to be sent may go again; one that may have been read only where `replay` allows it.
+    A request that is known not to be sent may go again; one that may have been read only where `replay` allows it. A
+    whole time that is used up (a plain `TimeoutError`) is nobody's to give again, and a reply that broke is a reply.
     """
-    if isinstance(error, (InvalidURL, NonHttpUrlClientError)):
+    if is_time_used_up(error) or isinstance(error, (InvalidURL, NonHttpUrlClientError, ClientPayloadError)):
         return False
     return replay or delivery_of_error(error, one_write=one_write) is Delivery.NOT_SENT
+
+
+def is_time_used_up(error: BaseException) -> bool:
+    """Whether the whole time of an exchange is over, and not just that of a connection or of a read."""
+    return isinstance(error, TimeoutError) and not isinstance(error, ClientError)

@@ -2,7 +2,7 @@
 
 Rules:
 * `send` posts once. A body that may have been read is never sent again, and each request has a connection of its own,
-  so no reply is lost to a connection that its server closes.
+  so no reply is lost to a connection that its server closes. A redirect is a reply like any other.
 * A connection that does not come up is tried until the grace is over; then the request is known not to be sent.
 * Every failure names the server and its address.
 
@@ -76,6 +76,7 @@ async def post_once(
             _connect_grace=grace,
             _single_use=True,
             _gone=gone,
+            allow_redirects=False,
             data=body,
             headers=_HEADERS,
         )

@@ -3,6 +3,7 @@
 Rules:
 * The handler runs in its own task and context, as it does behind a socket.
 * Cancelling the caller cancels the handler and waits for nobody, as closing a connection does.
+* A limit on silence is one on the time between two pieces of the reply, as between two reads of a socket.
 * The caller has its reply when the last byte is sent; what the application does afterwards is its own affair.
 
 Source: servers.md §3.6, §4.2; collection.md §3.3.
@@ -11,12 +12,12 @@ Source: servers.md §3.6, §4.2; collection.md §3.3.
 import asyncio
 import contextvars
 import logging
-from collections.abc import Mapping, MutableSet
+from collections.abc import Callable, Mapping, MutableSet
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
-from aiohttp import ClientPayloadError
+from aiohttp import ClientPayloadError, SocketTimeoutError
 from starlette.types import ASGIApp, Message, Scope
 
 from rollbook.servers.embedded_response import EmbeddedResponse, RawHeaders
@@ -47,7 +48,7 @@ class EmbeddedRequest:
 class _Exchange:
     """The two ends of one call: what the application receives, and what it sends."""
 
-    __slots__ = ("body", "chunks", "given", "headers", "reply", "status")
+    __slots__ = ("body", "chunks", "given", "headers", "heard", "reply", "status")
 
     def __init__(self, body: bytes, reply: "asyncio.Future[tuple[int, RawHeaders, bytes]]") -> None:
         self.body = body
@@ -56,6 +57,7 @@ class _Exchange:
         self.headers: RawHeaders = []
         self.chunks: list[bytes] = []
         self.reply = reply
+        self.heard: Callable[[], None] | None = None
 
     async def receive(self) -> Message:
         if self.given:
@@ -64,6 +66,8 @@ class _Exchange:
         return {"type": "http.request", "body": self.body, "more_body": False}
 
     async def send(self, message: Message) -> None:
+        if self.heard is not None and not self.reply.done():
+            self.heard()
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = list(message.get("headers", ()))
@@ -71,6 +75,18 @@ class _Exchange:
             self.chunks.append(message.get("body", b""))
             if not message.get("more_body", False) and not self.reply.done():
                 self.reply.set_result((self.status, self.headers, b"".join(self.chunks)))
+
+    async def reply_within(self, silence: float | None) -> tuple[int, RawHeaders, bytes]:
+        """Return the whole reply, of which a piece has to come every `silence` seconds."""
+        if silence is None:
+            return await self.reply
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(silence) as limit:
+                self.heard = lambda: limit.reschedule(loop.time() + silence)
+                return await self.reply
+        except TimeoutError as error:
+            raise SocketTimeoutError("Timeout on reading data from socket") from error
 
     def ended(self, task: "asyncio.Task[None]") -> None:
         """Settle a call whose application ended without a whole reply."""
@@ -89,7 +105,7 @@ class _Exchange:
 def request_scope(request: EmbeddedRequest, host: str, port: int, state: Mapping[str, object]) -> Scope:
     """Return the ASGI scope of `request`, addressed to `host:port`."""
     path, _, query = request.target.partition("?")
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers.items()]
+    headers = [(name.encode("latin-1"), value.encode()) for name, value in request.headers.items()]
     headers.append((b"host", f"{host}:{port}".encode("latin-1")))
     if request.body or request.method not in {"GET", "HEAD"}:
         headers.append((b"content-length", str(len(request.body)).encode("latin-1")))
@@ -112,14 +128,19 @@ def request_scope(request: EmbeddedRequest, host: str, port: int, state: Mapping
 
 
 async def call_embedded(
-    app: ASGIApp, scope: Scope, request: EmbeddedRequest, running: MutableSet["asyncio.Task[None]"]
+    app: ASGIApp,
+    scope: Scope,
+    request: EmbeddedRequest,
+    running: MutableSet["asyncio.Task[None]"],
+    silence: float | None = None,
 ) -> EmbeddedResponse:
     """Return the reply of `app` to `request`.
 
-    `running` holds the handler's task for as long as it runs.
+    `running` holds the handler's task for as long as it runs; `silence` is in seconds.
 
     Raises:
         ClientPayloadError: the application began a reply and did not end it.
+        SocketTimeoutError: it was silent for longer than `silence`.
 
     """
     loop = asyncio.get_running_loop()
@@ -129,8 +150,8 @@ async def call_embedded(
     task.add_done_callback(running.discard)
     task.add_done_callback(exchange.ended)
     try:
-        status, headers, body = await exchange.reply
-    except asyncio.CancelledError:
+        status, headers, body = await exchange.reply_within(silence)
+    except (asyncio.CancelledError, SocketTimeoutError):
         task.cancel()
         raise
     return EmbeddedResponse(request, status, headers, body)

@@ -77,11 +77,10 @@ class EmbeddedServer:
         """Whether the port is bound."""
         return self._listener is not None
 
-    async def call(self, request: EmbeddedRequest) -> EmbeddedResponse:
-        """Answer `request` in this process."""
-        return await call_embedded(
-            self.app, request_scope(request, self.host, self.port, self.state), request, self.running
-        )
+    async def call(self, request: EmbeddedRequest, silence: float | None = None) -> EmbeddedResponse:
+        """Answer `request` in this process; see `call_embedded`."""
+        scope = request_scope(request, self.host, self.port, self.state)
+        return await call_embedded(self.app, scope, request, self.running, silence)
 
     def open_port(self) -> None:
         """Bind and listen now, and serve from the server's own loop; once open, nothing happens.

@@ -3,24 +3,31 @@
 Rules:
 * The body is whole when the caller gets the reply; reading it never waits.
 * Headers, cookies and URL are built when somebody asks for them: most callers read status and body alone.
+* What a caller of aiohttp may rely on holds here too: cookies, encodings and the check of `json()` are the same.
 
 Source: servers.md §4.2.
 """
 
+import codecs
 import http.client
+import json
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cached_property
 from http import HTTPStatus
 from http.cookies import SimpleCookie
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
-import orjson
-from aiohttp import ClientResponseError, RequestInfo
+from aiohttp import ClientResponse, ClientResponseError, ContentTypeError, RequestInfo
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from rollbook.servers.set_cookie import cookies_of
+
 RawHeaders = list[tuple[bytes, bytes]]
+_JSON: Final = "application/json"
+_JSON_TYPES: Final = re.compile(r"application/(?:[\w.+-]+?\+)?json")
 
 
 class EmbeddedBody:
@@ -90,7 +97,7 @@ class Asked(Protocol):
 class EmbeddedResponse:
     """What `aiohttp.ClientResponse` offers, for a reply that never crossed a socket."""
 
-    history: tuple[object, ...] = ()
+    history: tuple[ClientResponse, ...] = ()
     closed = True
     connection = None
 
@@ -114,17 +121,12 @@ class EmbeddedResponse:
     @cached_property
     def headers(self) -> CIMultiDictProxy[str]:
         """The reply's headers."""
-        pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self.raw_headers]
-        return CIMultiDictProxy(CIMultiDict(pairs))
+        return CIMultiDictProxy(CIMultiDict((_text(name), _text(value)) for name, value in self.raw_headers))
 
     @cached_property
     def cookies(self) -> SimpleCookie:
         """The cookies that the reply sets."""
-        jar: SimpleCookie = SimpleCookie()
-        for name, value in self.raw_headers:
-            if name.lower() == b"set-cookie":
-                jar.load(value.decode("latin-1"))
-        return jar
+        return cookies_of(_text(value) for name, value in self.raw_headers if name.lower() == b"set-cookie")
 
     @cached_property
     def url(self) -> URL:
@@ -150,7 +152,7 @@ class EmbeddedResponse:
     def charset(self) -> str | None:
         """The charset that the media type names."""
         _, _, after = str(self.headers.get("content-type", "")).partition("charset=")
-        return after.partition(";")[0].strip() or None
+        return after.partition(";")[0].strip(' "') or None
 
     @property
     def content_length(self) -> int | None:
@@ -171,15 +173,38 @@ class EmbeddedResponse:
         """Return the body."""
         return self._body
 
+    def get_encoding(self) -> str:
+        """Return the encoding that the media type names; UTF-8 when it names none, or one that nobody knows."""
+        try:
+            return codecs.lookup(self.charset or "utf-8").name
+        except (LookupError, ValueError):
+            return "utf-8"
+
     async def text(self, encoding: str | None = None, errors: str = "strict") -> str:
         """Return the body as text."""
-        return self._body.decode(encoding or self.charset or "utf-8", errors)
+        return self._body.decode(encoding or self.get_encoding(), errors)
 
-    async def json(self, *, encoding: str | None = None, loads: Callable[[str], Any] | None = None, **_: object) -> Any:
-        """Return the body as JSON; None when it is empty. The media type is not checked."""
-        if not self._body.strip():
-            return None
-        return loads(await self.text(encoding)) if loads else orjson.loads(self._body)
+    async def json(
+        self,
+        *,
+        encoding: str | None = None,
+        loads: Callable[[str], Any] = json.loads,
+        content_type: str | None = _JSON,
+    ) -> Any:
+        """Return the body as JSON; None when it is empty.
+
+        Raises:
+            ContentTypeError: the media type is another than `content_type`; None asks for no check.
+
+        """
+        found = str(self.headers.get("content-type", "")).lower()
+        if content_type and not (_JSON_TYPES.match(found) if content_type == _JSON else content_type in found):
+            message = f"Attempt to decode JSON with unexpected mimetype: {found}"
+            raise ContentTypeError(
+                self.request_info, self.history, status=self.status, message=message, headers=self.headers
+            )
+        body = self._body.strip()
+        return loads(body.decode(encoding or self.get_encoding())) if body else None
 
     def raise_for_status(self) -> None:
         """Raise `ClientResponseError` for a status of 400 or more."""
@@ -204,3 +229,7 @@ class EmbeddedResponse:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")

@@ -3,23 +3,28 @@
 Rules:
 * A connection that never came up may be tried again within a grace; the first failure is logged with its address.
 * A request whose body was started is not sent again unless the caller says `_replay=True`.
-* Opening a connection may take 10 s; a whole exchange, and the silence between two reads, have no limit unless the
-  configuration or the caller gives one. Waiting for a free connection of the pool is not part of a request's time.
+* Every hop has its limits. Opening a connection may take 10 s. A call of a model endpoint may take an hour in all
+  (`global_aiohttp_model_call_timeout_seconds`, 0 for no limit). A rollout and its steps may take as long as they need,
+  unless `global_aiohttp_total_timeout_seconds`, `global_aiohttp_read_timeout_seconds` or the caller says otherwise; the
+  kernel's probes end what waits for a machine that is gone. Waiting for a free connection of the pool does not count.
+* A call that used up its whole time is not sent again.
 * Idle connections are dropped after 4 s, before a usual server does (uvicorn 5 s, ours 30 s), so that none is reused
   while its server closes it. A call that must not run twice takes a connection of its own.
-* An address that a server of this process has is answered in this process.
+* An address that a server of this process has is answered in this process: the same limits, the same redirects, and
+  what was answered there goes nowhere else.
 
 Source: servers.md §4.1, §4.2; collection.md §3.6.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from types import NoneType
 from typing import Any, Final, cast
 
 import orjson
-from aiohttp import ClientError, ClientResponse, ClientTimeout
+from aiohttp import ClientError, ClientResponse
 
 from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.client_pool import (
@@ -29,11 +34,14 @@ from rollbook.servers.client_pool import (
     is_global_aiohttp_client_request_debug_enabled,
     set_global_aiohttp_client,
 )
-from rollbook.servers.delivery import delivery_of_error, may_try_again
+from rollbook.servers.delivery import delivery_of_error, is_time_used_up, may_try_again
 from rollbook.servers.embedded_registry import EmbeddedServer, find_embedded
+from rollbook.servers.embedded_response import EmbeddedResponse
 from rollbook.servers.inner_error import InnerServerError, raise_for_status
 from rollbook.servers.redaction import redacted_url
+from rollbook.servers.redirects import Call, next_call
 from rollbook.servers.request_body import as_embedded_request, with_encoded_json
+from rollbook.servers.time_limits import effective_timeout, model_call_timeout, model_call_took_too_long
 
 __all__ = [
     "MAX_NUM_TRIES",
@@ -52,7 +60,6 @@ _LOG = logging.getLogger(__name__)
 MAX_NUM_TRIES: Final = 3
 RETRY_SECONDS: Final = 0.5
 _LOG_EVERY: Final = 20
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _DEBUG_CHARS: Final = 512
 
 
@@ -67,6 +74,7 @@ async def request(
     _connect_grace: float | None = None,
     _single_use: bool = False,
     _gone: Callable[[], bool] | None = None,
+    _model_call: bool = False,
     **aiohttp_kwargs: Any,
 ) -> ClientResponse:
     """Send one request and return the reply, whatever its status.
@@ -81,6 +89,7 @@ async def request(
         _connect_grace: seconds during which a server that cannot be connected to is tried; None takes the client's 60.
         _single_use: take a connection that serves this request alone.
         _gone: tells that the server will not come up any more, which ends the grace.
+        _model_call: the call is bounded as calls of a model endpoint are, unless `timeout` is given.
         aiohttp_kwargs: as for `aiohttp.ClientSession.request`; `json` may hold pydantic models.
 
     Raises:
@@ -88,21 +97,20 @@ async def request(
 
     """
     del _internal
-    options = with_encoded_json(aiohttp_kwargs)
-    address = str(url)
-    server = find_embedded(address)
-    if server is not None:
-        reply = await _embedded(server, method, address, options)
-        if reply is not None:
-            return reply
-    grace = current_client_settings().connect_grace_seconds if _connect_grace is None else _connect_grace
-    attempts = _Attempts(_server_name or redacted_url(address), address, grace, _max_connection_retries, replay=_replay)
-    client = get_global_aiohttp_client(single_use=_single_use)
+    settings = current_client_settings()
+    call = Call(method, str(url), with_encoded_json(aiohttp_kwargs))
+    bounded = _model_call and call.options.get("timeout") is None
+    if bounded:
+        call = replace(call, options={**call.options, "timeout": model_call_timeout(settings)})
+    grace = settings.connect_grace_seconds if _connect_grace is None else _connect_grace
+    attempts = _Attempts(_server_name, call, grace, _max_connection_retries, replay=_replay)
     while True:
         try:
-            return await client.request(method, address, **options)
+            return await _exchange(call, single_use=_single_use)
         except (ClientError, TimeoutError) as error:
-            if (_gone is not None and _gone()) or not attempts.go_on(error, options):
+            if (_gone is not None and _gone()) or not attempts.go_on(error):
+                if bounded and is_time_used_up(error):
+                    raise TimeoutError(model_call_took_too_long(redacted_url(call.url), settings)) from error
                 raise
         await asyncio.sleep(RETRY_SECONDS)
 
@@ -110,17 +118,18 @@ async def request(
 class _Attempts:
     """How often one request was tried, and whether it may be tried again."""
 
-    def __init__(self, name: str, url: str, grace: float, most: int | None, *, replay: bool) -> None:
+    def __init__(self, name: str | None, call: Call, grace: float, most: int | None, *, replay: bool) -> None:
         self._name = name
-        self._url = redacted_url(url)
+        self._call = call
         self._most = most
         self._replay = replay
         self._tries = 0
         self._deadline = asyncio.get_running_loop().time() + grace
 
-    def go_on(self, error: BaseException, options: Mapping[str, Any]) -> bool:
+    def go_on(self, error: BaseException) -> bool:
         self._tries += 1
-        one_write = isinstance(options.get("data"), (bytes, str, NoneType))
+        data = self._call.options.get("data")
+        one_write = isinstance(data, (bytes, str, NoneType))
         if not may_try_again(error, replay=self._replay, one_write=one_write) or self._tries == self._most:
             return False
         if delivery_of_error(error, one_write=one_write) is Delivery.NOT_SENT:
@@ -128,38 +137,39 @@ class _Attempts:
         else:
             allowed = self._tries < MAX_NUM_TRIES or self._most is not None
         if allowed and self._tries % _LOG_EVERY == 1:
-            kind = type(error).__name__
-            _LOG.warning("%s at %s failed: %s: %s; tried again (%d)", self._name, self._url, kind, error, self._tries)
+            url, kind = redacted_url(self._call.url), type(error).__name__
+            _LOG.warning("%s at %s failed: %s: %s; tried again (%d)", self._name or url, url, kind, error, self._tries)
         if allowed and is_global_aiohttp_client_request_debug_enabled():
-            _LOG.info("request body: %.*r", _DEBUG_CHARS, options.get("data"))
+            _LOG.info("request body: %.*r", _DEBUG_CHARS, data)
         return allowed
 
 
-async def _embedded(server: EmbeddedServer, method: str, url: str, options: Mapping[str, Any]) -> ClientResponse | None:
+async def _exchange(call: Call, *, single_use: bool) -> ClientResponse:
+    """Return the reply to `call`, from a server of this process or through a socket."""
+    earlier: list[EmbeddedResponse] = []
+    while True:
+        server = find_embedded(call.url)
+        reply = None if server is None else await _embedded(server, call)
+        if reply is None:
+            client = get_global_aiohttp_client(single_use=single_use)
+            return await client.request(call.method, call.url, **call.options)
+        further = next_call(call, reply, earlier)
+        if further is None:
+            reply.history = cast("tuple[ClientResponse, ...]", tuple(earlier))
+            return cast("ClientResponse", reply)
+        earlier.append(reply)
+        call = further
+
+
+async def _embedded(server: EmbeddedServer, call: Call) -> EmbeddedResponse | None:
     """Answer in this process, or return None when the request has to go through the server's port."""
-    asked = as_embedded_request(method, server.base_url, url, options)
+    asked = as_embedded_request(call.method, server.base_url, call.url, call.options)
     if asked is None or server.loop is not asyncio.get_running_loop():
         server.open_port()
         return None
-    total = _total_seconds(options.get("timeout"))
-    if total is None:
-        reply = await server.call(asked)
-    else:
-        async with asyncio.timeout(total):
-            reply = await server.call(asked)
-    if reply.status in _REDIRECTS and options.get("allow_redirects", True):
-        server.open_port()
-        return None
-    return cast("ClientResponse", reply)
-
-
-def _total_seconds(timeout: object) -> float | None:
-    """Return how long a call in this process may take."""
-    if timeout is None:
-        return current_client_settings().total_seconds
-    if isinstance(timeout, ClientTimeout):
-        return timeout.total
-    return float(timeout) if isinstance(timeout, (int, float)) else None
+    limits = effective_timeout(call.options.get("timeout"), current_client_settings())
+    async with asyncio.timeout(limits.total):
+        return await server.call(asked, limits.sock_read)
 
 
 async def get_response_json(response: ClientResponse) -> Any:

@@ -2,13 +2,15 @@
 
 Rules:
 * JSON is written with orjson; numbers and text that it refuses (beyond 64 bits, lone surrogates) go the standard way.
-* An in-process call takes what it understands in full; with anything else the request goes through the socket.
+* An in-process call takes what it understands in full; with anything else the request goes through the socket, and a
+  header that cannot be sent is refused there.
 
 Source: servers.md §4.2.
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from http.cookies import Morsel, SimpleCookie
 from typing import Any, Final
 
@@ -20,6 +22,8 @@ from rollbook.servers.embedded_call import EmbeddedRequest
 
 JSON_TYPE: Final = "application/json"
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _UNDERSTOOD: Final = frozenset({"data", "headers", "cookies", "params", "timeout", "allow_redirects"})
 
 
@@ -62,12 +66,14 @@ def as_embedded_request(method: str, base_url: str, url: str, options: Mapping[s
     data = options.get("data")
     if not _UNDERSTOOD.issuperset(options) or not (data is None or isinstance(data, (bytes, str))):
         return None
+    given = _plain_headers(options.get("headers") or {})
+    if given is None:
+        return None
     slash = url.find("/", len("http://"))
     target = url[slash:]
     if slash < 0 or options.get("params") or not target.isascii() or " " in target or "#" in target:
         target = URL(url).extend_query(options.get("params") or {}).raw_path_qs
-    headers = {"accept": "*/*", "user-agent": "rollbook"}
-    headers.update((str(name).lower(), str(value)) for name, value in (options.get("headers") or {}).items())
+    headers = {"accept": "*/*", "user-agent": "rollbook", **given}
     if isinstance(data, str):
         headers.setdefault("content-type", "text/plain; charset=utf-8")
     if data is not None or method.upper() in _WITH_BODY:
@@ -79,13 +85,32 @@ def as_embedded_request(method: str, base_url: str, url: str, options: Mapping[s
     return EmbeddedRequest(method.upper(), base_url, target, headers, body)
 
 
+def _plain_headers(given: "Mapping[str, str] | Iterable[tuple[str, str]]") -> dict[str, str] | None:
+    """Return the headers by names in lower case; None when one is repeated or is none that HTTP can carry."""
+    headers: dict[str, str] = {}
+    for name, value in given.items() if isinstance(given, Mapping) else given:
+        if not (isinstance(name, str) and isinstance(value, str) and _NAME.fullmatch(name)):
+            return None
+        key = name.lower()
+        if key in headers or _CONTROL.search(value):
+            return None
+        headers[key] = value.lstrip(" \t")
+    return headers
+
+
 def cookie_header(cookies: "Mapping[str, str | Morsel[str]]") -> str:
-    """Return the `Cookie` header for `cookies`, given as text or as the morsels of an earlier reply."""
+    """Return the `Cookie` header for `cookies`, given as text or as the morsels of an earlier reply.
+
+    Raises:
+        http.cookies.CookieError: a name that no cookie can have.
+
+    """
     jar: SimpleCookie = SimpleCookie()
     parts: list[str] = []
     for name, value in sorted(cookies.items()):
         if isinstance(value, Morsel):
             parts.append(f"{value.key}={value.coded_value}")
         else:
-            parts.append(f"{name}={jar.value_encode(value)[1]}")
+            jar[name] = value
+            parts.append(f"{name}={jar[name].coded_value}")
     return "; ".join(parts)

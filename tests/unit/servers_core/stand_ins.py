@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import BaseModel, PrivateAttr
 
 from rollbook.config.types import BaseRunServerInstanceConfig, BaseServerConfig
+from rollbook.servers.addresses import AddressBook
 from rollbook.servers.base import SESSION_ID_KEY, SimpleServer
 from rollbook.servers.client import ServerClient, raise_for_status, request
 from rollbook.servers.embedded_registry import register_embedded, unregister_embedded
@@ -147,6 +148,13 @@ def configuration(instances: dict[str, dict[str, object]], **top: object) -> Dic
         implementation = block.pop("implementation", name)
         blocks[name] = {"resources_servers": {implementation: block}}
     return OmegaConf.create({"head_server": {"host": "127.0.0.1", "port": ports[0]}, **blocks, **top})
+
+
+def addresses(url: str) -> AddressBook:
+    """Return the addresses of a deployment whose one server, `colours`, is at `url`."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    block = {"host": host, "port": int(port), "entrypoint": "app.py", "domain": "other"}
+    return AddressBook(OmegaConf.create({"colours": {"resources_servers": {"colours": block}}}))
 
 
 @asynccontextmanager

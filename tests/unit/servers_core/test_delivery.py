@@ -39,7 +39,12 @@ def test_only_a_connection_that_never_came_up_is_not_sent_and_tried_again(error,
 
 def test_a_started_request_is_tried_again_where_the_caller_allows_it():
     assert may_try_again(ServerDisconnectedError(), replay=True)
-    assert not may_try_again(InvalidURL("x"), replay=True)
+    assert may_try_again(SocketTimeoutError(), replay=True)
+
+
+@pytest.mark.parametrize("error", [InvalidURL("x"), TimeoutError(), ClientPayloadError()])
+def test_what_another_try_cannot_mend_is_not_tried_again_even_so(error):
+    assert not may_try_again(error, replay=True)
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import socket
 from contextlib import asynccontextmanager
 
@@ -10,13 +11,19 @@ from rollbook.errors import ConfigError
 from rollbook.records.exchange import SendFailed
 from rollbook.records.failure_kinds import Delivery
 from rollbook.servers import http_client
-from rollbook.servers.addresses import AddressBook
-from rollbook.servers.client_pool import current_client_settings, set_global_aiohttp_client
+from rollbook.servers.client_pool import (
+    choose_client_settings,
+    current_client_settings,
+    get_global_aiohttp_client,
+    global_aiohttp_client_exit,
+    set_global_aiohttp_client,
+)
 from rollbook.servers.client_settings import ClientSettings, read_client_settings
 from rollbook.servers.deployment import post_once
 from rollbook.servers.http_client import request
 from rollbook.servers.listening import KEEP_ALIVE_SECONDS
-from unit.servers_core.stand_ins import free_ports
+from rollbook.servers.time_limits import default_timeout, model_call_timeout
+from unit.servers_core.stand_ins import addresses, free_ports
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -130,14 +137,6 @@ async def test_a_server_that_comes_up_within_the_grace_is_used(hasty):
     assert len(raw.requests) == 1
 
 
-def addresses(url):
-    from omegaconf import OmegaConf  # noqa: PLC0415  one use
-
-    host, _, port = url.removeprefix("http://").partition(":")
-    block = {"host": host, "port": int(port), "entrypoint": "app.py", "domain": "other"}
-    return AddressBook(OmegaConf.create({"colours": {"resources_servers": {"colours": block}}}))
-
-
 FAILURES = [
     (None, Delivery.POSSIBLY_DELIVERED, "ServerDisconnectedError", None),
     (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", Delivery.DELIVERED, "ClientPayloadError", 200),
@@ -248,11 +247,108 @@ def test_a_setting_that_is_no_number_names_its_key():
         read_client_settings({"global_aiohttp_connector_limit": "many"}, {})
 
 
+@pytest.mark.parametrize("nought", [0, 0.0, -1])
+def test_a_time_limit_of_nought_is_no_limit(nought):
+    keys = {"read_seconds": "read", "total_seconds": "total", "model_call_seconds": "model_call"}
+    settings = read_client_settings({f"global_aiohttp_{key}_timeout_seconds": nought for key in keys.values()}, {})
+    assert [getattr(settings, name) for name in keys] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "total"),
+    [
+        (ClientSettings(), 3600.0),
+        (ClientSettings(total_seconds=5.0), 5.0),
+        (ClientSettings(total_seconds=7200.0), 3600.0),
+        (ClientSettings(model_call_seconds=None), None),
+        (ClientSettings(model_call_seconds=None, total_seconds=5.0), 5.0),
+    ],
+)
+def test_a_model_call_has_an_hour_unless_told_otherwise(settings, total):
+    assert model_call_timeout(settings).total == total
+    assert default_timeout(settings).total == settings.total_seconds
+
+
+@asynccontextmanager
+async def silent():
+    """Accept, read, and say nothing."""
+    requests = []
+
+    async def serve(reader, writer):
+        requests.append(await reader.readuntil(b"\r\n\r\n"))
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", requests
+
+
+async def test_a_model_call_of_an_endpoint_that_stays_silent_ends_and_says_what_to_type():
+    set_global_aiohttp_client({"global_aiohttp_model_call_timeout_seconds": 0.1})
+    hint = r"/v1/x gave no reply within 0\.1 s.*\+\+global_aiohttp_model_call_timeout_seconds=<seconds>"
+    async with silent() as (url, requests), asyncio.timeout(10):
+        with pytest.raises(TimeoutError, match=hint):
+            await request("POST", url + "/v1/x?key=secret", data=b"", _model_call=True, _replay=True)
+    assert len(requests) == 1
+    set_global_aiohttp_client({})
+
+
+async def test_a_rollout_is_not_cut_by_the_limit_of_model_calls():
+    set_global_aiohttp_client({"global_aiohttp_model_call_timeout_seconds": 0.05})
+    async with silent() as (url, requests):
+        call = asyncio.create_task(post_once(addresses(url), "colours", "/run", b"{}", grace=0))
+        done, _ = await asyncio.wait({call}, timeout=0.3)
+        assert not done
+        assert len(requests) == 1
+        call.cancel()
+        await asyncio.wait({call})
+    set_global_aiohttp_client({})
+
+
 async def test_settings_given_while_a_client_is_open_replace_it():
     before = current_client_settings()
     set_global_aiohttp_client({"global_aiohttp_connect_grace_seconds": 3})
     assert before.connect_grace_seconds == 60
     assert current_client_settings().connect_grace_seconds == 3
+    set_global_aiohttp_client({})
+
+
+def test_a_loop_that_ends_closes_the_sessions_that_were_opened_in_it():
+    async def opened():
+        first = get_global_aiohttp_client()
+        second = set_global_aiohttp_client({"global_aiohttp_connect_grace_seconds": 3})
+        assert not first.closed
+        return first, second, get_global_aiohttp_client(single_use=True)
+
+    assert [session.closed for session in asyncio.run(opened())] == [True] * 3
+    choose_client_settings({})
+
+
+async def test_a_client_that_was_closed_is_opened_anew():
+    first = get_global_aiohttp_client()
+    await global_aiohttp_client_exit()
+    assert first.closed
+    assert not get_global_aiohttp_client().closed
+
+
+async def test_new_settings_leave_a_call_that_is_under_way_alone():
+    release = asyncio.Event()
+
+    async def slow(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        await release.wait()
+        writer.write(OK)
+        writer.close()
+
+    server = await asyncio.start_server(slow, "127.0.0.1", 0)
+    async with server:
+        call = asyncio.create_task(request("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+        await asyncio.sleep(0)
+        set_global_aiohttp_client({"global_aiohttp_connect_grace_seconds": 3})
+        gc.collect()
+        release.set()
+        assert await (await call).read() == b"{}"
     set_global_aiohttp_client({})
 
 

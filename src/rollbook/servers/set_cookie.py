@@ -1,0 +1,50 @@
+"""The cookies of a reply, read from its `Set-Cookie` headers as leniently as aiohttp reads them.
+
+Rules:
+* One header, one cookie: what cannot be read is left out, and takes no other cookie with it.
+* A value may hold anything but a semicolon; in double quotes, that too.
+
+Source: servers.md §4.2; RFC 6265 §5.2.
+"""
+
+import re
+from collections.abc import Iterable
+from http.cookies import CookieError, Morsel, SimpleCookie
+from typing import Final
+
+_NO_TEXT: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
+_QUOTED_PAIR: Final = re.compile(r'[ \t]*([^=;"]+)=[ \t]*("(?:[^\\"]|\\.)*")[ \t]*(?=;|$)')
+_PAIR: Final = re.compile(r"([^=;]+)=([^;]*)")
+_FLAGS: Final = frozenset({"secure", "httponly"})
+
+
+def cookies_of(fields: Iterable[str]) -> SimpleCookie:
+    """Return the cookies that `fields`, the values of `Set-Cookie` headers, set."""
+    jar = SimpleCookie()
+    morsels = filter(None, map(_morsel, fields))
+    jar.update({morsel.key: morsel for morsel in morsels})
+    return jar
+
+
+def _morsel(field: str) -> "Morsel[str] | None":
+    pair = _QUOTED_PAIR.match(field) or _PAIR.match(field)
+    if pair is None or _NO_TEXT.search(field):
+        return None
+    name, coded = pair[1].strip(" \t"), pair[2].strip(" \t")
+    morsel: Morsel[str] = Morsel()
+    try:
+        morsel.set(name, _decoded(coded), coded)
+    except CookieError:
+        return None
+    for attribute in field[pair.end() :].split(";"):
+        key, _, value = attribute.partition("=")
+        key = key.strip().lower()
+        if key in _FLAGS:
+            morsel[key] = True
+        elif morsel.isReservedKey(key):
+            morsel[key] = _decoded(value.strip())
+    return morsel
+
+
+def _decoded(coded: str) -> str:
+    return str(SimpleCookie().value_decode(coded)[0])
