@@ -3,7 +3,7 @@ from omegaconf import OmegaConf
 
 from rollbook.api.rollout_collection import RolloutCollectionHelper
 from rollbook.errors import InputError
-from stub import AGENT, Stub, adding
+from stub import AGENT, ENVIRONMENT, Stub, adding
 
 PROMPT = {"responses_create_params": {"input": "add 1 and 1"}}
 CONFIG = OmegaConf.create(Stub().config())
@@ -23,8 +23,11 @@ def test_the_only_agent_never_runs_a_row_that_names_somebody_in_a_way_that_canno
         RolloutCollectionHelper.resolve_task_sources([*adding(1), PROMPT | names], CONFIG)
 
 
-@pytest.mark.parametrize("names", [{}, {"agent_ref": {}}, {"agent_ref": None}, {"task_source": None}])
-def test_a_row_that_names_nobody_goes_to_the_only_agent(names):
+@pytest.mark.parametrize(
+    "names",
+    [{}, {"agent_ref": {}}, {"agent_ref": None}, {"task_source": None}, {"_ng_environment_server": ENVIRONMENT}],
+)
+def test_a_row_that_names_no_agent_goes_to_the_only_agent(names):
     (row,) = preprocess([PROMPT | names])
     assert row["agent_ref"] == {"name": AGENT}
 

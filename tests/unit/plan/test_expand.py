@@ -84,6 +84,14 @@ def test_a_row_that_names_nobody_goes_to_the_only_agent():
     assert rows[0]["agent_ref"] == {"name": "solo"}
 
 
+@pytest.mark.parametrize("only_agent", [None, "solo"])
+def test_a_row_that_names_a_server_alone_goes_there(only_agent):
+    row = {"responses_create_params": {"input": "n"}, "_ng_environment_server": "env"}
+    rows, _ = expand([row], only_agent=only_agent, repeats={"env": 2})
+    assert [who(row) for row in rows] == [(0, 0, None), (0, 1, None)]
+    assert {row["_ng_environment_server"] for row in rows} == {"env"}
+
+
 def test_a_repeats_mapping_that_misses_a_name_lists_it():
     with pytest.raises(InputError, match="num_repeats has no entry for rs"):
         expand([B], repeats={"A": 2})
