@@ -9,7 +9,7 @@ import pytest
 from rollbook.errors import InputError, LedgerError
 from rollbook.ledger.interleave import interleaved
 
-ROWS = [{"n": n, "text": "\u2028\n", "_ng_rollout_index": repeat} for n in range(3) for repeat in range(2 + n)]
+ROWS = [{"n": n, "text": "\u2028\n", "_ng_rollout_index": repeat} for n in range(3) for repeat in (2, 0, 1)]
 LARGE = "x" * 20_000
 
 
