@@ -132,6 +132,7 @@ class NeMoGymAsyncOpenAI(BaseModel):
             _internal=self.internal,
             _max_connection_retries=self.max_connection_retries,
             _connect_grace=self.connect_grace_seconds,
+            _model_call=True,
             **options,
         )
 

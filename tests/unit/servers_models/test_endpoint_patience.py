@@ -236,9 +236,9 @@ async def mute(answers_after, **options):
         server.close()
 
 
-@pytest.fixture
-async def short_of_time():
-    set_global_aiohttp_client({"global_aiohttp_read_timeout_seconds": 0.05})
+@pytest.fixture(params=["read", "total", "model_call"])
+async def short_of_time(request):
+    set_global_aiohttp_client({f"global_aiohttp_{request.param}_timeout_seconds": 0.05})
     yield
     set_global_aiohttp_client({})
 
