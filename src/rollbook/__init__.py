@@ -67,8 +67,8 @@ _PUBLIC: Final = {
         "set_global_aiohttp_client"
     ),
     "rollbook.servers.correlation": (
-        "RolloutContextMiddleware apply_rollout_prefix current_rollout_id rollout_context rollout_id_from_run "
-        "rollout_path_prefix"
+        "ROLLOUT_ID_HEADER RolloutContextMiddleware apply_rollout_prefix current_rollout_id rollout_context "
+        "rollout_id_from_run rollout_path_prefix"
     ),
     "rollbook.servers.embedded": "EmbeddedDeployment",
     "rollbook.servers.environment_server": "BaseEnvironmentServer BaseEnvironmentServerConfig HandledEpisodeError",

@@ -141,6 +141,7 @@ from rollbook.servers.client_pool import (
     set_global_aiohttp_client,
 )
 from rollbook.servers.correlation import (
+    ROLLOUT_ID_HEADER,
     RolloutContextMiddleware,
     apply_rollout_prefix,
     current_rollout_id,
@@ -342,6 +343,7 @@ __all__ = [
     "RESPONSES_TO_TRAIN",
     "RESULTS_DIR",
     "RETRY_ERROR_CODES",
+    "ROLLOUT_ID_HEADER",
     "ROLLOUT_INDEX_KEY_NAME",
     "ROOT_DIR",
     "RUN_ID_KEY",
