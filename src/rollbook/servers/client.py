@@ -9,9 +9,9 @@ Source: servers.md §4.3, §2.2.
 """
 
 import asyncio
+import http.client
 import json
 import os
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from enum import StrEnum
@@ -19,7 +19,9 @@ from typing import Any, Final, Self
 
 from aiohttp import ClientError, ClientResponse, ClientTimeout
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel
+from yaml import YAMLError
 
 from rollbook.config.names import MODELS, NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME, RESOURCES_SERVERS
 from rollbook.config.parser import get_global_config_dict
@@ -51,6 +53,7 @@ MODEL_SERVER_NAME_ENV_VAR_NAME: Final = "NEMO_GYM_MODEL_SERVER_NAME"
 MODEL_SERVER_BASE_URL_ENV_VAR_NAME: Final = "NEMO_GYM_MODEL_SERVER_BASE_URL"
 OBSERVABILITY_ENABLED_KEY_NAME: Final = "observability_enabled"
 _MODEL_ROUTES: Final = frozenset({"/v1/responses", "/v1/chat/completions", "/v1/messages"})
+_NO_HEAD: Final = "what answers is no head server"
 _HEAD_SECONDS: Final = 10.0
 _STATUS_SECONDS: Final = 5.0
 
@@ -215,8 +218,10 @@ def fetch_global_config(head: BaseServerConfig, seconds: float = _HEAD_SECONDS) 
     try:
         with opener.open(url, timeout=seconds) as reply:
             return parsed_head_reply(url, reply.read())
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+    except OSError as error:
         raise head_unreachable(url, str(getattr(error, "reason", error))) from error
+    except http.client.HTTPException as error:
+        raise head_unreachable(url, _NO_HEAD) from error
 
 
 def head_unreachable(url: str, found: str) -> HeadServerUnreachableError:
@@ -236,12 +241,12 @@ def parsed_head_reply(url: str, body: bytes) -> DictConfig:
     """
     try:
         text = json.loads(body)
-    except ValueError as error:
-        raise head_unreachable(url, "what answers is no head server") from error
-    config = OmegaConf.create(text) if isinstance(text, str) else None
-    if not isinstance(config, DictConfig) or not any(server_type_of(config, str(key)) for key in config):
-        raise head_unreachable(url, "what answers is no head server")
-    return config
+        config = OmegaConf.create(text) if isinstance(text, str) else None
+        if isinstance(config, DictConfig) and any(server_type_of(config, str(key)) for key in config):
+            return config
+    except (ValueError, RecursionError, YAMLError, OmegaConfBaseException) as error:
+        raise head_unreachable(url, _NO_HEAD) from error
+    raise head_unreachable(url, _NO_HEAD)
 
 
 def setup_server_client(head_server_config: BaseServerConfig | None = None) -> ServerClient:

@@ -2,7 +2,8 @@
 
 Rules:
 * Servers are loaded, built and started in the configuration's order, and closed in the reverse one.
-* A component that cannot be loaded or built is an error that names its instance; nothing is left running.
+* A component that cannot be loaded, built or started in time is an error that names its instance; nothing is left
+  running, an interrupted start included.
 * What was loaded stays until the end, so the garbage collector does not look at it again (a third of a rollout's time).
 * An instance keeps its `http://host:port`; the port is bound when somebody outside asks for the URL.
 
@@ -32,6 +33,7 @@ from rollbook.servers.embedded_registry import EmbeddedServer, register_embedded
 from rollbook.servers.lifespan import Lifespan
 from rollbook.servers.loading import build_component
 from rollbook.servers.readiness import wait_for_model_endpoints
+from rollbook.servers.time_limits import spinup_seconds
 from rollbook.servers.webserver import head_server_config, instance_config, raise_open_file_limit
 
 _LOG = logging.getLogger(__name__)
@@ -80,7 +82,7 @@ class EmbeddedDeployment:
                 f"++{port_key_of(self.global_config_dict, instance.name)}=<port>"
             )
         app = build_component(instance, lambda served: self._application(served, instance.name, client))
-        lifespan = Lifespan(app, instance.name)
+        lifespan = Lifespan(app, instance.name, to_start=spinup_seconds(self.global_config_dict))
         state = await lifespan.startup()
         try:
             server = register_embedded(
@@ -102,12 +104,14 @@ class EmbeddedDeployment:
         return server_class(config=config, server_client=client).build_app()
 
     async def close(self) -> None:
-        """Stop every server, last one first; running handlers get half a second."""
+        """Stop every server, last one first; running handlers get half a second, and what a server ends with one."""
         while self._running:
             server, lifespan = self._running.pop()
             unregister_embedded(server)
-            await server.close()
-            await lifespan.shutdown()
+            try:
+                await server.close()
+            finally:
+                await lifespan.shutdown()
         gc.unfreeze()
         await global_aiohttp_client_exit()
 

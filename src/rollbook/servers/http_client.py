@@ -24,7 +24,7 @@ from types import NoneType
 from typing import Any, Final, cast
 
 import orjson
-from aiohttp import ClientError, ClientResponse
+from aiohttp import ClientError, ClientResponse, InvalidURL
 
 from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.client_pool import (
@@ -151,14 +151,21 @@ async def _exchange(call: Call, *, single_use: bool) -> ClientResponse:
         server = find_embedded(call.url)
         reply = None if server is None else await _embedded(server, call)
         if reply is None:
-            client = get_global_aiohttp_client(single_use=single_use)
-            return await client.request(call.method, call.url, **call.options)
+            return await _through_socket(call, single_use=single_use)
         further = next_call(call, reply, earlier)
         if further is None:
             reply.history = cast("tuple[ClientResponse, ...]", tuple(earlier))
             return cast("ClientResponse", reply)
         earlier.append(reply)
         call = further
+
+
+async def _through_socket(call: Call, *, single_use: bool) -> ClientResponse:
+    client = get_global_aiohttp_client(single_use=single_use)
+    try:
+        return await client.request(call.method, call.url, **call.options)
+    except UnicodeError as error:  # a host name that cannot be looked up
+        raise InvalidURL(redacted_url(call.url), str(error)) from error
 
 
 async def _embedded(server: EmbeddedServer, call: Call) -> EmbeddedResponse | None:

@@ -33,12 +33,11 @@ from rollbook.servers.head import head_app
 from rollbook.servers.listening import Listener
 from rollbook.servers.readiness import wait_for_model_endpoints
 from rollbook.servers.status import InstanceStatus
+from rollbook.servers.time_limits import SPINUP_KEY, spinup_seconds
 from rollbook.servers.waiting import until
 from rollbook.servers.webserver import head_server_config, raise_open_file_limit
 
 _LOG = logging.getLogger(__name__)
-_SPINUP_KEY: Final = "server_spinup_timeout_seconds"
-_SPINUP_SECONDS: Final = 600.0
 _STOP_SECONDS: Final = 1.0
 _POLL_SECONDS: Final = 0.05
 _SLOWEST_POLL_SECONDS: Final = 0.5
@@ -157,8 +156,7 @@ class ProcessDeployment:
     async def _wait_until_up(self, process: ServerProcess) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        given = self.global_config_dict.get(_SPINUP_KEY)
-        limit = _SPINUP_SECONDS if given is None else float(given)
+        limit = spinup_seconds(self.global_config_dict)
         pause, told = _POLL_SECONDS, 0
         url = self._addresses.base_url(process.name)
         while process.exit_code is None:
@@ -168,7 +166,7 @@ class ProcessDeployment:
             if waited > limit:
                 raise ServingError(
                     f"server {process.name!r} did not answer at {url} within {limit:g} s; see {process.log_file}, "
-                    f"or allow more: ++{_SPINUP_KEY}=<seconds>"
+                    f"or allow more: ++{SPINUP_KEY}=<seconds>"
                 )
             if waited // _PROGRESS_SECONDS > told:
                 told = int(waited // _PROGRESS_SECONDS)
@@ -179,10 +177,13 @@ class ProcessDeployment:
 
     async def _or_death(self, waiting: Coroutine[object, None, None]) -> None:
         """Wait for `waiting`, unless a server ends before."""
-        task, watch = asyncio.ensure_future(waiting), asyncio.ensure_future(self.watch())
-        done, pending = await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
-        for other in pending:
-            other.cancel()
+        tasks = {asyncio.ensure_future(waiting), asyncio.ensure_future(self.watch())}
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
         for first in done:
             first.result()
 

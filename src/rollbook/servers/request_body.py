@@ -23,7 +23,7 @@ from rollbook.servers.embedded_call import EmbeddedRequest
 JSON_TYPE: Final = "application/json"
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 _UNDERSTOOD: Final = frozenset({"data", "headers", "cookies", "params", "timeout", "allow_redirects"})
 
 

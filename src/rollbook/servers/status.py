@@ -69,14 +69,25 @@ def instance_status(record: JsonMapping) -> InstanceStatus:
     )
 
 
+def instance_statuses(found: object) -> tuple[InstanceStatus, ...]:
+    """Return the values of a whole reply of `/server_instances`.
+
+    Raises:
+        ValueError, KeyError: it is no list of instance records.
+
+    """
+    if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
+        raise ValueError("the instances are no list of records")
+    return tuple(map(instance_status, found))
+
+
 async def probe_status(head: BaseServerConfig) -> tuple[InstanceStatus, ...] | None:
     """Return every instance behind `head`, probed; None when no head server answers there."""
     url = f"http://{head.host}:{head.port}/server_instances"
     try:
         reply = await request("GET", url, _connect_grace=0.0, timeout=ClientTimeout(total=_HEAD_SECONDS))
         await raise_for_status(reply)
-        records = await get_response_json(reply)
-        known = [instance_status(record) for record in records]
+        known = instance_statuses(await get_response_json(reply))
     except (ClientError, TimeoutError, ValueError, KeyError, TypeError):
         return None
     return tuple(await asyncio.gather(*(probed(instance) for instance in known)))

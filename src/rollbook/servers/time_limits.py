@@ -1,15 +1,28 @@
-"""How long one exchange may take: the settings and a caller's own limit, read as aiohttp reads them.
+"""How long one exchange may take, from the settings and a caller's own limit as aiohttp reads them, and one start.
 
 Rules:
 * A caller's limit replaces the settings as a whole; a plain number is one on the whole exchange.
 * A limit of 0 or less is no limit.
 
-Source: servers.md §4.1.
+Source: servers.md §2.3, §4.1.
 """
 
+from collections.abc import Mapping
+from typing import Final, cast
+
 from aiohttp import ClientTimeout
+from omegaconf import DictConfig
 
 from rollbook.servers.client_settings import ClientSettings
+
+SPINUP_KEY: Final = "server_spinup_timeout_seconds"
+SPINUP_SECONDS: Final = 600.0
+
+
+def spinup_seconds(config: Mapping[str, object] | DictConfig) -> float:
+    """Return how many seconds each server of `config` may take to start."""
+    given = config.get(SPINUP_KEY)
+    return SPINUP_SECONDS if given is None else float(cast("float", given))
 
 
 def default_timeout(settings: ClientSettings) -> ClientTimeout:

@@ -3,7 +3,8 @@
 Rules:
 * The launcher says which instance this is; nothing is read from the command line.
 * A server ends when its launcher does: a pipe that only the launcher holds open tells it so.
-* Forwarded addresses are believed only from addresses that the configuration lists, one by one.
+* Forwarded addresses are believed only where that is switched on and from addresses that the configuration lists; a
+  list that covers every address is refused.
 
 Source: servers.md §2.4, §3.2.
 """
@@ -43,6 +44,7 @@ LOOPBACK: Final = "127.0.0.1"
 _OPEN_FILES: Final = 65_535
 _WORKER_HEALTHCHECK_SECONDS: Final = 30
 _LAST_SECONDS: Final = 3.0
+_MAPPED_IPV4: Final = ipaddress.IPv6Network("::ffff:0:0/96")
 
 _LOG = logging.getLogger(__name__)
 _KEYS_OF_EVERY_BLOCK: Final = frozenset(
@@ -143,6 +145,7 @@ def run_until_stopped(app: FastAPI, config: DictConfig, name: str) -> None:
     block = server_block(config, name)
     workers = int(block.get("num_workers") or 1)
     target = worker_target(config, name, workers) if workers > 1 else app
+    allowed = forwarded_allow_ips(config)
     gc.freeze()  # what was loaded stays until the end
     uvicorn.run(
         target,
@@ -151,8 +154,8 @@ def run_until_stopped(app: FastAPI, config: DictConfig, name: str) -> None:
         workers=workers if workers > 1 else None,
         http=KeepAliveProtocol,
         access_log=bool(config.get("uvicorn_logging_show_200_ok")),
-        proxy_headers=bool(config.get("uvicorn_proxy_headers")),
-        forwarded_allow_ips=forwarded_allow_ips(config),
+        proxy_headers=allowed is not None,
+        forwarded_allow_ips=allowed,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_SECONDS,  # type: ignore[arg-type]  # any number of seconds
         timeout_worker_healthcheck=int(config.get("uvicorn_timeout_worker_healthcheck") or _WORKER_HEALTHCHECK_SECONDS),
@@ -171,29 +174,44 @@ def worker_target(config: DictConfig, name: str, workers: int) -> str:
 
 
 def forwarded_allow_ips(config: Mapping[str, object] | DictConfig) -> list[str] | None:
-    """Return the addresses whose forwarding headers are believed; None when there are none.
+    """Return the addresses whose forwarding headers are believed; None when those are believed from nobody.
 
     Raises:
-        ConfigError: an entry is no address or network, or covers every address.
+        ConfigError: an entry is no address or network, or all together cover every address.
 
     """
+    if not config.get("uvicorn_proxy_headers"):
+        return None
     given = config.get("uvicorn_forwarded_allow_ips")
-    if not given or not config.get("uvicorn_proxy_headers"):
+    if not given:
+        _LOG.warning("uvicorn_proxy_headers has no effect without ++uvicorn_forwarded_allow_ips=<addresses>")
         return None
     entries = given.split(",") if isinstance(given, str) else [str(entry) for entry in cast("Sequence[object]", given)]
-    return [_address(entry.strip()) for entry in entries]
+    entries = [entry.strip() for entry in entries]
+    networks = [_network(entry) for entry in entries]
+    if _covers_every_address(networks):
+        raise _refused_forwarding(", ".join(entries))
+    return entries
 
 
-def _address(entry: str) -> str:
+def _covers_every_address(networks: Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]) -> bool:
+    """Whether `networks` are, all together, the whole of IPv4 or of IPv6, or IPv4 as IPv6 writes it."""
+    four = ipaddress.collapse_addresses(network for network in networks if isinstance(network, ipaddress.IPv4Network))
+    six = ipaddress.collapse_addresses(network for network in networks if isinstance(network, ipaddress.IPv6Network))
+    return any(network.prefixlen == 0 for network in four) or any(_MAPPED_IPV4.subnet_of(network) for network in six)
+
+
+def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     try:
-        network = ipaddress.ip_network(entry, strict=False)
+        return ipaddress.ip_network(entry, strict=False)
     except ValueError:
-        network = None
-    if network is None or network.prefixlen == 0:
-        raise ConfigError(
-            f"uvicorn_forwarded_allow_ips holds {entry!r}; list single addresses or networks, such as 10.1.2.0/24"
-        )
-    return entry
+        raise _refused_forwarding(entry) from None
+
+
+def _refused_forwarding(found: str) -> ConfigError:
+    return ConfigError(
+        f"uvicorn_forwarded_allow_ips holds {found!r}; list single addresses or networks, such as 10.1.2.0/24"
+    )
 
 
 def raise_open_file_limit() -> None:

@@ -150,6 +150,20 @@ def configuration(instances: dict[str, dict[str, object]], **top: object) -> Dic
     return OmegaConf.create({"head_server": {"host": "127.0.0.1", "port": ports[0]}, **blocks, **top})
 
 
+@asynccontextmanager
+async def saying(payload: bytes) -> AsyncIterator[BaseServerConfig]:
+    """Say `payload` to whoever connects and asks, and yield the address."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(4096)
+        writer.write(payload)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield BaseServerConfig(host="127.0.0.1", port=server.sockets[0].getsockname()[1])
+
+
 def addresses(url: str) -> AddressBook:
     """Return the addresses of a deployment whose one server, `colours`, is at `url`."""
     host, _, port = url.removeprefix("http://").partition(":")

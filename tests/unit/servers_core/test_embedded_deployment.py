@@ -1,7 +1,9 @@
 import asyncio
 import gc
 import socket
+import sys
 import threading
+from contextlib import suppress
 
 import orjson
 import pytest
@@ -13,6 +15,7 @@ from rollbook.records.exchange import SendFailed
 from rollbook.servers.client import ServerClient, get_server_url
 from rollbook.servers.embedded import EmbeddedDeployment
 from rollbook.servers.embedded_registry import find_embedded
+from rollbook.servers.lifespan import Lifespan
 from unit.servers_core.stand_ins import APP, configuration, write_component
 
 RECORDER = """
@@ -66,8 +69,6 @@ def recorders(root, **top):
 
 
 def seen():
-    import sys  # noqa: PLC0415  the component's own module
-
     notes = sys.modules["resources_servers.recorder.app"].SEEN
     copied = list(notes)
     notes.clear()
@@ -131,6 +132,106 @@ async def test_a_server_that_cannot_start_stops_those_that_did(root):
     with pytest.raises(ServingError, match=r"server 'second' did not start: ValueError: the lamp is broken"):
         await EmbeddedDeployment(recorders(root, refuse="second")).start()
     assert seen() == ["start first", "start second", "stop first"]
+
+
+SLOW = """
+    import asyncio
+    from contextlib import asynccontextmanager
+
+    from fastapi import FastAPI
+    from rollbook.config.parser import get_global_config_dict
+    from rollbook.servers.base import SimpleServer
+
+    SEEN = []
+
+
+    class Slow(SimpleServer):
+        def setup_webserver(self) -> FastAPI:
+            @asynccontextmanager
+            async def lifespan(app):
+                where = get_global_config_dict().get("where")
+                SEEN.append(f"start {self.config.name}")
+                try:
+                    if where == f"start {self.config.name}":
+                        await asyncio.get_running_loop().create_future()
+                    yield
+                    if where == f"stop {self.config.name}":
+                        await asyncio.get_running_loop().create_future()
+                finally:
+                    SEEN.append(f"release {self.config.name}")
+
+            return FastAPI(lifespan=lifespan)
+
+
+    if __name__ == "__main__":
+        Slow.run_webserver()
+"""
+
+
+def slow_ones(root, **top):
+    write_component(root, "slow", SLOW)
+    return EmbeddedDeployment(
+        configuration({"first": {"implementation": "slow"}, "second": {"implementation": "slow"}}, **top)
+    )
+
+
+def seen_of_slow():
+    return sys.modules["resources_servers.slow.app"].SEEN
+
+
+def tasks():
+    return asyncio.all_tasks() - {asyncio.current_task()}
+
+
+async def test_a_server_that_does_not_start_in_time_is_given_up_with_the_key_that_allows_more(root):
+    before = tasks()
+    hint = r"'second' did not start: it took longer than 0\.05 s.*\+\+server_spinup_timeout_seconds=<seconds>"
+    with pytest.raises(ServingError, match=hint):
+        await slow_ones(root, where="start second", server_spinup_timeout_seconds=0.05).start()
+    assert seen_of_slow() == ["start first", "start second", "release second", "release first"]
+    assert tasks() == before
+
+
+async def test_an_interrupted_start_releases_what_was_starting(root):
+    before = tasks()
+    starting = asyncio.create_task(slow_ones(root, where="start second").start())
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert seen_of_slow() == ["start first", "start second"]
+    starting.cancel()
+    await asyncio.wait({starting}, timeout=5)
+    assert starting.cancelled()
+    assert seen_of_slow() == ["start first", "start second", "release second", "release first"]
+    assert tasks() == before
+
+
+async def test_a_server_that_does_not_end_is_cancelled_and_said(root, caplog, monkeypatch):
+    monkeypatch.setattr(Lifespan.__init__, "__kwdefaults__", {**Lifespan.__init__.__kwdefaults__, "to_end": 0.05})
+    before = tasks()
+    deployment = slow_ones(root, where="stop second")
+    async with asyncio.timeout(5):
+        await deployment.start()
+        await deployment.close()
+    assert seen_of_slow()[2:] == ["release second", "release first"]
+    assert "'second' did not end well: it was still ending after 0.05 s" in caplog.text
+    assert tasks() == before
+
+
+async def test_an_application_that_ignores_its_cancellation_is_left_behind():
+    async def stubborn(scope, receive, send):
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        for _ in range(2):
+            with suppress(asyncio.CancelledError):
+                await asyncio.get_running_loop().create_future()
+
+    lifespan = Lifespan(stubborn, "stubborn", to_end=0.02)
+    async with asyncio.timeout(5):
+        await lifespan.startup()
+        await lifespan.shutdown()
+    (left,) = tasks()
+    left.cancel()
+    await asyncio.wait({left})
 
 
 async def test_a_block_that_does_not_validate_names_instance_and_field(root):

@@ -75,3 +75,26 @@ async def test_any_answer_of_a_server_is_a_success():
 async def test_what_is_no_head_server_has_no_status():
     async with in_process(FastAPI(), 7):
         assert await probe_status(HEAD) is None
+
+
+def without(key):
+    return {name: value for name, value in RECORD.items() if name != key}
+
+
+HOSTILE = [{"a": 1}, ["a"], [1], [[]], "a", None, 7, [{}], [without("url")], [{**RECORD, "port": None}], [RECORD, "a"]]
+
+
+@pytest.mark.parametrize("records", HOSTILE)
+async def test_instances_that_are_no_list_of_records_are_no_head_servers(records):
+    app = FastAPI()
+    app.get("/server_instances")(lambda: records)
+    async with in_process(app, 7):
+        assert await probe_status(HEAD) is None
+
+
+@pytest.mark.parametrize("url", ["", "not a url", "ftp://x", "http://", "http://[", "http://a..b", "http://x:99999999"])
+async def test_an_instance_whose_address_is_none_does_not_answer(url):
+    app = head_app(OmegaConf.create({}), lambda: True, lambda: (instance_status({**RECORD, "url": url}),))
+    async with in_process(app, 7):
+        (found,) = await probe_status(HEAD)
+    assert not found.healthy

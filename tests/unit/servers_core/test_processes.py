@@ -148,6 +148,21 @@ async def test_a_server_that_never_answers_is_given_up_and_stopped(root, tmp_pat
         await ProcessDeployment(config, tmp_path).start()
 
 
+async def test_an_interrupted_wait_for_the_endpoints_leaves_no_task_behind(root, tmp_path):
+    deployment = ProcessDeployment(configuration({"colours": {}}), tmp_path)
+    before = asyncio.all_tasks()
+
+    async def forever():
+        await asyncio.get_running_loop().create_future()
+
+    waiting = asyncio.create_task(deployment._or_death(forever()))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    assert waiting.cancelled()
+    assert asyncio.all_tasks() == before
+
+
 async def test_what_a_server_started_ends_with_it(root, tmp_path):
     start = """import subprocess
             child = subprocess.Popen(["sh", "-c", "trap '' INT; sleep 600"])

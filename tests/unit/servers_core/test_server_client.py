@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 from fastapi import FastAPI, Request
 from omegaconf import OmegaConf
@@ -8,6 +10,7 @@ from rollbook.servers.client import (
     HeadServerUnreachableError,
     ServerClient,
     ServerStatus,
+    fetch_global_config,
     get_server_url,
     parsed_head_reply,
     resolve_model_base_url,
@@ -15,7 +18,7 @@ from rollbook.servers.client import (
 )
 from rollbook.servers.correlation import rollout_context
 from rollbook.servers.embedded_registry import find_embedded
-from unit.servers_core.stand_ins import HEAD, free_ports, in_process
+from unit.servers_core.stand_ins import HEAD, free_ports, in_process, saying
 
 
 class Partial(BaseModel):
@@ -123,10 +126,32 @@ async def test_an_unknown_name_lists_the_close_ones():
         await client(1).post("policy_modle", "/v1/responses")
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"[1]", b'"just words"'])
+NO_HEAD = [b"<html>", b"[1]", b'"just words"', b'"a: ["', b'"{a: 1"', b'"a: ${b"', b'"a: {b: ${c}}"', b'"- a"', b"\xff"]
+
+
+@pytest.mark.parametrize("body", [*NO_HEAD, b"[" * 100_000, b'"a: &a [*a]"', b'"!!python/object:os.system {}"'])
 def test_what_is_no_head_server_is_said_to_be_none(body):
     with pytest.raises(HeadServerUnreachableError, match="what answers is no head server"):
         parsed_head_reply("http://x/global_config_dict_yaml", body)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"SSH-2.0-OpenSSH\r\n",
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n",
+        b'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"a: ["',
+    ],
+)
+async def test_another_program_on_the_heads_port_is_said_to_be_no_head_server(payload):
+    async with saying(payload) as head:
+        with pytest.raises(
+            HeadServerUnreachableError, match=rf"no head server answers at http://127.0.0.1:{head.port}/"
+        ):
+            await asyncio.to_thread(fetch_global_config, head)
 
 
 def test_a_process_that_was_given_a_configuration_asks_no_head_server(monkeypatch):

@@ -4,6 +4,8 @@ import resource
 import threading
 
 import pytest
+import uvicorn
+from fastapi import FastAPI
 from omegaconf import OmegaConf
 from pydantic import PrivateAttr
 
@@ -20,6 +22,7 @@ from rollbook.servers.webserver import (
     instance_config,
     is_nemo_gym_fastapi_entrypoint,
     raise_open_file_limit,
+    run_until_stopped,
     serve_here,
 )
 from unit.servers_core.stand_ins import Probe, configuration, write_component
@@ -57,7 +60,10 @@ def test_the_head_server_listens_on_11000_of_loopback_unless_told_otherwise():
     assert head_server_config(OmegaConf.create({"head_server": {"port": 5}})).port == 5
 
 
-@pytest.mark.parametrize("entry", ["*", "0.0.0.0/0", "::/0", "example.com", ["10.0.0.1", "*"]])
+EVERYBODY = ["*", "0.0.0.0/0", "::/0", "example.com", ["10.0.0.1", "*"], "0.0.0.0/1, 128.0.0.0/1", "8000::/1,::/1"]
+
+
+@pytest.mark.parametrize("entry", [*EVERYBODY, "0.0.0.0/2,64.0.0.0/2,128.0.0.0/1,::1", "::ffff:0:0/96", "::/64"])
 def test_forwarding_is_believed_from_listed_addresses_alone(entry):
     with pytest.raises(ConfigError, match="uvicorn_forwarded_allow_ips holds"):
         forwarded_allow_ips({"uvicorn_proxy_headers": True, "uvicorn_forwarded_allow_ips": entry})
@@ -67,6 +73,19 @@ def test_forwarding_is_believed_from_nobody_unless_it_is_switched_on():
     given = {"uvicorn_forwarded_allow_ips": "10.0.0.0/8, 10.1.1.1"}
     assert forwarded_allow_ips(given) is None
     assert forwarded_allow_ips({**given, "uvicorn_proxy_headers": True}) == ["10.0.0.0/8", "10.1.1.1"]
+
+
+def test_forwarding_that_is_switched_on_without_addresses_is_believed_from_nobody(monkeypatch, caplog):
+    served = {}
+    monkeypatch.setattr(uvicorn, "run", lambda _, **options: served.update(options))
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    run_until_stopped(FastAPI(), one({"limit": 1}, uvicorn_proxy_headers=True), "picky")
+    assert (served["proxy_headers"], served["forwarded_allow_ips"]) == (False, None)
+    assert "uvicorn_forwarded_allow_ips" in caplog.text
+    run_until_stopped(
+        FastAPI(), one({"limit": 1}, uvicorn_proxy_headers=True, uvicorn_forwarded_allow_ips="10.1.1.1"), "picky"
+    )
+    assert (served["proxy_headers"], served["forwarded_allow_ips"]) == (True, ["10.1.1.1"])
 
 
 def test_lines_are_prefixed_once_each_however_they_are_written():
