@@ -52,91 +52,95 @@ _PUBLIC: Final = {
     "rollbook.scoring.pass_at_k": (
         "add_avg_sample_std_dev compute_pass_majority_metrics compute_subset_metrics highest_k_metrics"
     ),
-    "rollbook.servers.agent_server": "BaseResponsesAPIAgentConfig SimpleResponsesAPIAgent",
-    "rollbook.servers.agent_server_cookies": "merged_cookies set_cookies",
-    "rollbook.servers.agent_sessions": (
-        "AgentCloseSessionRequest AgentCloseSessionResponse AgentSeedSessionRequest AgentSeedSessionResponse "
-        "AgentSessionSetupError AgentSessionState"
-    ),
     "rollbook.servers.base": "BaseServer SimpleServer",
     "rollbook.servers.client": (
         "HeadServerUnreachableError ServerClient ServerStatus get_server_url resolve_model_base_url setup_server_client"
     ),
-    "rollbook.servers.client_pool": (
-        "get_global_aiohttp_client global_aiohttp_client_exit is_global_aiohttp_client_request_debug_enabled "
-        "set_global_aiohttp_client"
+    "rollbook.servers.converter.responses_converter": (
+        "ResponsesConverter chat_completion_to_responses_create_params "
+        "chat_completions_messages_to_responses_items split_responses_input_output_items"
     ),
     "rollbook.servers.correlation": (
         "ROLLOUT_ID_HEADER RolloutContextMiddleware apply_rollout_prefix current_rollout_id rollout_context "
         "rollout_id_from_run rollout_path_prefix"
     ),
-    "rollbook.servers.embedded": "EmbeddedDeployment",
-    "rollbook.servers.environment_server": "BaseEnvironmentServer BaseEnvironmentServerConfig HandledEpisodeError",
-    "rollbook.servers.environment_server_cleanup": "CleanupContext CleanupHandle",
-    "rollbook.servers.episodes": (
+    "rollbook.servers.http.client_pool": (
+        "get_global_aiohttp_client global_aiohttp_client_exit is_global_aiohttp_client_request_debug_enabled "
+        "set_global_aiohttp_client"
+    ),
+    "rollbook.servers.http.http_client": "MAX_NUM_TRIES get_response_json request",
+    "rollbook.servers.http.inner_error": "InnerServerError raise_for_status",
+    "rollbook.servers.kinds.agent_server": "BaseResponsesAPIAgentConfig SimpleResponsesAPIAgent",
+    "rollbook.servers.kinds.agent_server_cookies": "merged_cookies set_cookies",
+    "rollbook.servers.kinds.agent_sessions": (
+        "AgentCloseSessionRequest AgentCloseSessionResponse AgentSeedSessionRequest AgentSeedSessionResponse "
+        "AgentSessionSetupError AgentSessionState"
+    ),
+    "rollbook.servers.kinds.environment_server": (
+        "BaseEnvironmentServer BaseEnvironmentServerConfig HandledEpisodeError"
+    ),
+    "rollbook.servers.kinds.environment_server_cleanup": "CleanupContext CleanupHandle",
+    "rollbook.servers.kinds.episodes": (
         "BaseEpisodeRequest BaseEpisodeResponse MaterializedTask SingleAgentTurnFailure "
         "SingleAgentTurnRequest SingleAgentTurnResponse SingleAgentTurnResult SingleAgentTurnTaskInput"
     ),
-    "rollbook.servers.http_client": "MAX_NUM_TRIES get_response_json request",
-    "rollbook.servers.inner_error": "InnerServerError raise_for_status",
-    "rollbook.servers.judge": "call_judge judge_failsafe reraise_judge_errors",
-    "rollbook.servers.model_server": "BaseResponsesAPIModelConfig SimpleResponsesAPIModel",
-    "rollbook.servers.observations": "AgentObservation AgentObservationBundle ObservationGap",
-    "rollbook.servers.openai_chat": (
+    "rollbook.servers.kinds.judge": "call_judge judge_failsafe reraise_judge_errors",
+    "rollbook.servers.kinds.model_server": "BaseResponsesAPIModelConfig SimpleResponsesAPIModel",
+    "rollbook.servers.kinds.observations": "AgentObservation AgentObservationBundle ObservationGap",
+    "rollbook.servers.kinds.resources_server": (
+        "BaseResourcesServerConfig ReverifyMode SimpleResourcesServer overridable"
+    ),
+    "rollbook.servers.kinds.resources_sessions": (
+        "BaseMultiRewardVerifyResponse BaseRunRequest BaseSeedSessionRequest BaseSeedSessionResponse "
+        "BaseVerifyRequest BaseVerifyResponse MCPServerMetadata ResourcesCloseSessionRequest "
+        "ResourcesCloseSessionResponse ResourcesSeedSessionRequest ResourcesSeedSessionResponse "
+        "ResourcesSessions ResourcesVerifyRequest"
+    ),
+    "rollbook.servers.kinds.tool_access": (
+        "DirectHTTPToolAccess MCPConnection MCPToolAccess SandboxAccess SandboxConnection ToolAccess"
+    ),
+    "rollbook.servers.openai.openai_chat": (
         "NeMoGymChatCompletion NeMoGymChatCompletionCreateParamsNonStreaming NeMoGymChatCompletionMessage "
         "NeMoGymChatCompletionMessageCustomToolCall NeMoGymChatCompletionMessageForTraining "
         "NeMoGymChatCompletionMessageParam NeMoGymChatCompletionMessageToolCall NeMoGymChatCompletionToolCall "
         "NeMoGymChatCompletionToolParam NeMoGymChoice NeMoGymChoiceLogprobs NeMoGymCompletionUsage "
         "NeMoGymFunction NeMoGymTokenLogprob"
     ),
-    "rollbook.servers.openai_client": "NeMoGymAsyncOpenAI PermanentEndpointError",
-    "rollbook.servers.openai_items": (
+    "rollbook.servers.openai.openai_client": "NeMoGymAsyncOpenAI PermanentEndpointError",
+    "rollbook.servers.openai.openai_items": (
         "NeMoGymEasyInputMessage NeMoGymFunctionCallOutput NeMoGymHostedItem NeMoGymItemReference "
         "NeMoGymMessage NeMoGymResponseFunctionCallOutput NeMoGymResponseFunctionToolCall "
         "NeMoGymResponseOutputMessage NeMoGymResponseReasoningItem"
     ),
-    "rollbook.servers.openai_parts": (
+    "rollbook.servers.openai.openai_parts": (
         "NeMoGymInputContentPart NeMoGymOutputContentPart NeMoGymReasoningText NeMoGymResponseInputAudio "
         "NeMoGymResponseInputFile NeMoGymResponseInputImage NeMoGymResponseInputMessageContentList "
         "NeMoGymResponseInputText NeMoGymResponseInputVideo NeMoGymResponseOutputRefusal "
         "NeMoGymResponseOutputText NeMoGymSummary"
     ),
-    "rollbook.servers.openai_response": (
+    "rollbook.servers.openai.openai_response": (
         "NeMoGymIncompleteDetails NeMoGymReasoning NeMoGymResponse NeMoGymResponseCreateParamsNonStreaming "
         "NeMoGymResponseError"
     ),
-    "rollbook.servers.openai_retry": "RATE_LIMIT_ERROR_CODES RETRY_ERROR_CODES",
-    "rollbook.servers.openai_tools": (
+    "rollbook.servers.openai.openai_retry": "RATE_LIMIT_ERROR_CODES RETRY_ERROR_CODES",
+    "rollbook.servers.openai.openai_tools": (
         "NeMoGymFunctionToolParam NeMoGymHostedToolParam NeMoGymToolChoice NeMoGymToolParam"
     ),
-    "rollbook.servers.openai_training": (
+    "rollbook.servers.openai.openai_training": (
         "NeMoGymEasyInputMessageForTraining NeMoGymMessageForTraining "
         "NeMoGymResponseFunctionToolCallForTraining NeMoGymResponseOutputMessageForTraining "
         "NeMoGymResponseReasoningItemForTraining RESPONSES_TO_TRAIN TokenIDLogProbMixin training_variant_of"
     ),
-    "rollbook.servers.openai_unions": "NeMoGymResponseInput NeMoGymResponseInputItem NeMoGymResponseOutputItem",
-    "rollbook.servers.openai_usage": (
+    "rollbook.servers.openai.openai_unions": "NeMoGymResponseInput NeMoGymResponseInputItem NeMoGymResponseOutputItem",
+    "rollbook.servers.openai.openai_usage": (
         "NeMoGymResponseInputTokensDetails NeMoGymResponseOutputTokensDetails NeMoGymResponseUsage "
         "accumulate_response_usage"
     ),
-    "rollbook.servers.processes": "ProcessDeployment",
-    "rollbook.servers.remote": "RemoteDeployment",
-    "rollbook.servers.resources_server": "BaseResourcesServerConfig ReverifyMode SimpleResourcesServer overridable",
-    "rollbook.servers.resources_sessions": (
-        "BaseMultiRewardVerifyResponse BaseRunRequest BaseSeedSessionRequest BaseSeedSessionResponse "
-        "BaseVerifyRequest BaseVerifyResponse MCPServerMetadata ResourcesCloseSessionRequest "
-        "ResourcesCloseSessionResponse ResourcesSeedSessionRequest ResourcesSeedSessionResponse "
-        "ResourcesSessions ResourcesVerifyRequest"
-    ),
-    "rollbook.servers.responses_converter": (
-        "ResponsesConverter chat_completion_to_responses_create_params "
-        "chat_completions_messages_to_responses_items split_responses_input_output_items"
-    ),
+    "rollbook.servers.serving.embedded": "EmbeddedDeployment",
+    "rollbook.servers.serving.processes": "ProcessDeployment",
+    "rollbook.servers.serving.remote": "RemoteDeployment",
+    "rollbook.servers.serving.webserver": "is_nemo_gym_fastapi_entrypoint",
     "rollbook.servers.sessions": "SESSION_ID_KEY",
-    "rollbook.servers.tool_access": (
-        "DirectHTTPToolAccess MCPConnection MCPToolAccess SandboxAccess SandboxConnection ToolAccess"
-    ),
-    "rollbook.servers.webserver": "is_nemo_gym_fastapi_entrypoint",
 }
 _HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 

@@ -106,22 +106,6 @@ from rollbook.scoring.pass_at_k import (
     compute_subset_metrics,
     highest_k_metrics,
 )
-from rollbook.servers.agent_server import (
-    BaseResponsesAPIAgentConfig,
-    SimpleResponsesAPIAgent,
-)
-from rollbook.servers.agent_server_cookies import (
-    merged_cookies,
-    set_cookies,
-)
-from rollbook.servers.agent_sessions import (
-    AgentCloseSessionRequest,
-    AgentCloseSessionResponse,
-    AgentSeedSessionRequest,
-    AgentSeedSessionResponse,
-    AgentSessionSetupError,
-    AgentSessionState,
-)
 from rollbook.servers.base import (
     BaseServer,
     SimpleServer,
@@ -134,11 +118,11 @@ from rollbook.servers.client import (
     resolve_model_base_url,
     setup_server_client,
 )
-from rollbook.servers.client_pool import (
-    get_global_aiohttp_client,
-    global_aiohttp_client_exit,
-    is_global_aiohttp_client_request_debug_enabled,
-    set_global_aiohttp_client,
+from rollbook.servers.converter.responses_converter import (
+    ResponsesConverter,
+    chat_completion_to_responses_create_params,
+    chat_completions_messages_to_responses_items,
+    split_responses_input_output_items,
 )
 from rollbook.servers.correlation import (
     ROLLOUT_ID_HEADER,
@@ -149,19 +133,47 @@ from rollbook.servers.correlation import (
     rollout_id_from_run,
     rollout_path_prefix,
 )
-from rollbook.servers.embedded import (
-    EmbeddedDeployment,
+from rollbook.servers.http.client_pool import (
+    get_global_aiohttp_client,
+    global_aiohttp_client_exit,
+    is_global_aiohttp_client_request_debug_enabled,
+    set_global_aiohttp_client,
 )
-from rollbook.servers.environment_server import (
+from rollbook.servers.http.http_client import (
+    MAX_NUM_TRIES,
+    get_response_json,
+    request,
+)
+from rollbook.servers.http.inner_error import (
+    InnerServerError,
+    raise_for_status,
+)
+from rollbook.servers.kinds.agent_server import (
+    BaseResponsesAPIAgentConfig,
+    SimpleResponsesAPIAgent,
+)
+from rollbook.servers.kinds.agent_server_cookies import (
+    merged_cookies,
+    set_cookies,
+)
+from rollbook.servers.kinds.agent_sessions import (
+    AgentCloseSessionRequest,
+    AgentCloseSessionResponse,
+    AgentSeedSessionRequest,
+    AgentSeedSessionResponse,
+    AgentSessionSetupError,
+    AgentSessionState,
+)
+from rollbook.servers.kinds.environment_server import (
     BaseEnvironmentServer,
     BaseEnvironmentServerConfig,
     HandledEpisodeError,
 )
-from rollbook.servers.environment_server_cleanup import (
+from rollbook.servers.kinds.environment_server_cleanup import (
     CleanupContext,
     CleanupHandle,
 )
-from rollbook.servers.episodes import (
+from rollbook.servers.kinds.episodes import (
     BaseEpisodeRequest,
     BaseEpisodeResponse,
     MaterializedTask,
@@ -171,30 +183,50 @@ from rollbook.servers.episodes import (
     SingleAgentTurnResult,
     SingleAgentTurnTaskInput,
 )
-from rollbook.servers.http_client import (
-    MAX_NUM_TRIES,
-    get_response_json,
-    request,
-)
-from rollbook.servers.inner_error import (
-    InnerServerError,
-    raise_for_status,
-)
-from rollbook.servers.judge import (
+from rollbook.servers.kinds.judge import (
     call_judge,
     judge_failsafe,
     reraise_judge_errors,
 )
-from rollbook.servers.model_server import (
+from rollbook.servers.kinds.model_server import (
     BaseResponsesAPIModelConfig,
     SimpleResponsesAPIModel,
 )
-from rollbook.servers.observations import (
+from rollbook.servers.kinds.observations import (
     AgentObservation,
     AgentObservationBundle,
     ObservationGap,
 )
-from rollbook.servers.openai_chat import (
+from rollbook.servers.kinds.resources_server import (
+    BaseResourcesServerConfig,
+    ReverifyMode,
+    SimpleResourcesServer,
+    overridable,
+)
+from rollbook.servers.kinds.resources_sessions import (
+    BaseMultiRewardVerifyResponse,
+    BaseRunRequest,
+    BaseSeedSessionRequest,
+    BaseSeedSessionResponse,
+    BaseVerifyRequest,
+    BaseVerifyResponse,
+    MCPServerMetadata,
+    ResourcesCloseSessionRequest,
+    ResourcesCloseSessionResponse,
+    ResourcesSeedSessionRequest,
+    ResourcesSeedSessionResponse,
+    ResourcesSessions,
+    ResourcesVerifyRequest,
+)
+from rollbook.servers.kinds.tool_access import (
+    DirectHTTPToolAccess,
+    MCPConnection,
+    MCPToolAccess,
+    SandboxAccess,
+    SandboxConnection,
+    ToolAccess,
+)
+from rollbook.servers.openai.openai_chat import (
     NeMoGymChatCompletion,
     NeMoGymChatCompletionCreateParamsNonStreaming,
     NeMoGymChatCompletionMessage,
@@ -210,11 +242,11 @@ from rollbook.servers.openai_chat import (
     NeMoGymFunction,
     NeMoGymTokenLogprob,
 )
-from rollbook.servers.openai_client import (
+from rollbook.servers.openai.openai_client import (
     NeMoGymAsyncOpenAI,
     PermanentEndpointError,
 )
-from rollbook.servers.openai_items import (
+from rollbook.servers.openai.openai_items import (
     NeMoGymEasyInputMessage,
     NeMoGymFunctionCallOutput,
     NeMoGymHostedItem,
@@ -225,7 +257,7 @@ from rollbook.servers.openai_items import (
     NeMoGymResponseOutputMessage,
     NeMoGymResponseReasoningItem,
 )
-from rollbook.servers.openai_parts import (
+from rollbook.servers.openai.openai_parts import (
     NeMoGymInputContentPart,
     NeMoGymOutputContentPart,
     NeMoGymReasoningText,
@@ -239,24 +271,24 @@ from rollbook.servers.openai_parts import (
     NeMoGymResponseOutputText,
     NeMoGymSummary,
 )
-from rollbook.servers.openai_response import (
+from rollbook.servers.openai.openai_response import (
     NeMoGymIncompleteDetails,
     NeMoGymReasoning,
     NeMoGymResponse,
     NeMoGymResponseCreateParamsNonStreaming,
     NeMoGymResponseError,
 )
-from rollbook.servers.openai_retry import (
+from rollbook.servers.openai.openai_retry import (
     RATE_LIMIT_ERROR_CODES,
     RETRY_ERROR_CODES,
 )
-from rollbook.servers.openai_tools import (
+from rollbook.servers.openai.openai_tools import (
     NeMoGymFunctionToolParam,
     NeMoGymHostedToolParam,
     NeMoGymToolChoice,
     NeMoGymToolParam,
 )
-from rollbook.servers.openai_training import (
+from rollbook.servers.openai.openai_training import (
     RESPONSES_TO_TRAIN,
     NeMoGymEasyInputMessageForTraining,
     NeMoGymMessageForTraining,
@@ -266,63 +298,31 @@ from rollbook.servers.openai_training import (
     TokenIDLogProbMixin,
     training_variant_of,
 )
-from rollbook.servers.openai_unions import (
+from rollbook.servers.openai.openai_unions import (
     NeMoGymResponseInput,
     NeMoGymResponseInputItem,
     NeMoGymResponseOutputItem,
 )
-from rollbook.servers.openai_usage import (
+from rollbook.servers.openai.openai_usage import (
     NeMoGymResponseInputTokensDetails,
     NeMoGymResponseOutputTokensDetails,
     NeMoGymResponseUsage,
     accumulate_response_usage,
 )
-from rollbook.servers.processes import (
+from rollbook.servers.serving.embedded import (
+    EmbeddedDeployment,
+)
+from rollbook.servers.serving.processes import (
     ProcessDeployment,
 )
-from rollbook.servers.remote import (
+from rollbook.servers.serving.remote import (
     RemoteDeployment,
 )
-from rollbook.servers.resources_server import (
-    BaseResourcesServerConfig,
-    ReverifyMode,
-    SimpleResourcesServer,
-    overridable,
-)
-from rollbook.servers.resources_sessions import (
-    BaseMultiRewardVerifyResponse,
-    BaseRunRequest,
-    BaseSeedSessionRequest,
-    BaseSeedSessionResponse,
-    BaseVerifyRequest,
-    BaseVerifyResponse,
-    MCPServerMetadata,
-    ResourcesCloseSessionRequest,
-    ResourcesCloseSessionResponse,
-    ResourcesSeedSessionRequest,
-    ResourcesSeedSessionResponse,
-    ResourcesSessions,
-    ResourcesVerifyRequest,
-)
-from rollbook.servers.responses_converter import (
-    ResponsesConverter,
-    chat_completion_to_responses_create_params,
-    chat_completions_messages_to_responses_items,
-    split_responses_input_output_items,
+from rollbook.servers.serving.webserver import (
+    is_nemo_gym_fastapi_entrypoint,
 )
 from rollbook.servers.sessions import (
     SESSION_ID_KEY,
-)
-from rollbook.servers.tool_access import (
-    DirectHTTPToolAccess,
-    MCPConnection,
-    MCPToolAccess,
-    SandboxAccess,
-    SandboxConnection,
-    ToolAccess,
-)
-from rollbook.servers.webserver import (
-    is_nemo_gym_fastapi_entrypoint,
 )
 
 __all__ = [

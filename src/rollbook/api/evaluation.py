@@ -29,7 +29,7 @@ from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Coverage, Standings
 from rollbook.scoring.tally import Tally
-from rollbook.servers.deployment import Deployment
+from rollbook.servers.serving.deployment import Deployment
 from rollbook.verbs.aggregate import aggregate
 from rollbook.verbs.collect import collect
 from rollbook.verbs.prepare import planned_rows

@@ -17,10 +17,10 @@ from rollbook.records.event import Observe, observe_nothing
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Coverage
 from rollbook.scoring.tally import RunScores
-from rollbook.servers.deployment import Deployment
-from rollbook.servers.embedded import EmbeddedDeployment
-from rollbook.servers.processes import ProcessDeployment
-from rollbook.servers.remote import RemoteDeployment
+from rollbook.servers.serving.deployment import Deployment
+from rollbook.servers.serving.embedded import EmbeddedDeployment
+from rollbook.servers.serving.processes import ProcessDeployment
+from rollbook.servers.serving.remote import RemoteDeployment
 
 
 class ServeMode(StrEnum):

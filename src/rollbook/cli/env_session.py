@@ -20,8 +20,8 @@ from rollbook.cli.configuration import resolved_configuration
 from rollbook.cli.event_loop import in_event_loop
 from rollbook.cli.terminal import note, say, say_json
 from rollbook.config.types import BaseServerConfig
-from rollbook.servers.environment import RunningEnvironment, start_environment, stop_environment
-from rollbook.servers.status import InstanceStatus, probe_status
+from rollbook.servers.serving.environment import RunningEnvironment, start_environment, stop_environment
+from rollbook.servers.serving.status import InstanceStatus, probe_status
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from rollbook.servers.client_pool import global_aiohttp_client_exit
+from rollbook.servers.http.client_pool import global_aiohttp_client_exit
 
 _T = TypeVar("_T")
 

@@ -27,11 +27,11 @@ from rollbook.config.names import MODELS, NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME, RES
 from rollbook.config.parser import get_global_config_dict
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import HeadServerUnreachableError
-from rollbook.servers.addresses import AddressBook, base_url_of, server_block, server_type_of, top_level
-from rollbook.servers.client_pool import set_global_aiohttp_client
 from rollbook.servers.correlation import ROLLOUT_ID_HEADER, apply_rollout_prefix, current_rollout, rollout_id_from_run
-from rollbook.servers.embedded_registry import hand_out, hosts_servers
-from rollbook.servers.http_client import get_response_json, raise_for_status, request
+from rollbook.servers.http.addresses import AddressBook, base_url_of, server_block, server_type_of, top_level
+from rollbook.servers.http.client_pool import set_global_aiohttp_client
+from rollbook.servers.http.embedded_registry import hand_out, hosts_servers
+from rollbook.servers.http.http_client import get_response_json, raise_for_status, request
 from rollbook.servers.sessions import SESSION_ID_KEY
 
 __all__ = [

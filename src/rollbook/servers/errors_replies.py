@@ -21,8 +21,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rollbook.servers.inner_error import capped_body
-from rollbook.servers.redaction import redacted_url
+from rollbook.servers.http.inner_error import capped_body
+from rollbook.servers.http.redaction import redacted_url
 
 _LOG = logging.getLogger(__name__)
 _DUMP_CHARS: Final = 4096

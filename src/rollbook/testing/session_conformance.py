@@ -15,7 +15,7 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from rollbook.records.json_values import JsonObject
-from rollbook.servers.embedded_call import EmbeddedRequest, call_embedded, request_scope
+from rollbook.servers.http.embedded_call import EmbeddedRequest, call_embedded, request_scope
 
 _ERROR: Final = 400
 _HOST: Final = "127.0.0.1"

@@ -1,7 +1,7 @@
 import pytest
 
 from rollbook.config.parser import forget_global_config_dict
-from rollbook.servers.http_client import global_aiohttp_client_exit
+from rollbook.servers.http.http_client import global_aiohttp_client_exit
 
 
 @pytest.fixture(autouse=True)

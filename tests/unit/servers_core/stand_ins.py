@@ -13,11 +13,11 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import BaseModel, PrivateAttr
 
 from rollbook.config.types import BaseRunServerInstanceConfig, BaseServerConfig
-from rollbook.servers.addresses import AddressBook
 from rollbook.servers.base import SESSION_ID_KEY, SimpleServer
 from rollbook.servers.client import ServerClient, raise_for_status, request
-from rollbook.servers.embedded_registry import register_embedded, unregister_embedded
-from rollbook.servers.listening import Listener
+from rollbook.servers.http.addresses import AddressBook
+from rollbook.servers.http.embedded_registry import register_embedded, unregister_embedded
+from rollbook.servers.http.listening import Listener
 
 HEAD = BaseServerConfig(host="127.0.0.1", port=1)
 

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from rollbook.servers.embedded_registry import register_embedded, unregister_embedded
-from rollbook.servers.http_client import request
+from rollbook.servers.http.embedded_registry import register_embedded, unregister_embedded
+from rollbook.servers.http.http_client import request
 from unit.servers_core.stand_ins import behind_a_socket, probe
 
 LIMIT = 5.0

@@ -14,7 +14,7 @@ from aiohttp import (
 )
 
 from rollbook.records.failure_kinds import Delivery
-from rollbook.servers.delivery import delivery_of_error, delivery_of_status, may_try_again
+from rollbook.servers.http.delivery import delivery_of_error, delivery_of_status, may_try_again
 
 REFUSED = ClientConnectorError(None, ConnectionRefusedError(111, "refused"))
 UNKNOWN_HOST = ClientConnectorDNSError(None, socket.gaierror(-2, "unknown"))

@@ -9,8 +9,8 @@ from starlette.responses import PlainTextResponse, StreamingResponse
 
 from rollbook.errors import PortTakenError
 from rollbook.servers.correlation import current_rollout_id, rollout_context
-from rollbook.servers.embedded_registry import find_embedded, hand_out, register_embedded, unregister_embedded
-from rollbook.servers.http_client import request
+from rollbook.servers.http.embedded_registry import find_embedded, hand_out, register_embedded, unregister_embedded
+from rollbook.servers.http.http_client import request
 from unit.servers_core.stand_ins import Number, behind_a_socket, free_ports, in_process, probe, reply_to
 
 
@@ -191,7 +191,7 @@ async def test_the_port_is_bound_when_its_url_is_handed_out_and_not_before():
 
 
 async def through_another_loop(url):
-    from rollbook.servers.http_client import global_aiohttp_client_exit  # noqa: PLC0415  for the other loop
+    from rollbook.servers.http.http_client import global_aiohttp_client_exit  # noqa: PLC0415  for the other loop
 
     try:
         return await (await request("POST", url + "/next", json={"number": 1})).read()

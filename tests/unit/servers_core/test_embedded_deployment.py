@@ -13,9 +13,9 @@ from rollbook.config.parser import get_global_config_dict
 from rollbook.errors import ConfigError, EndpointNotReadyError, NoServerInstancesError, PortTakenError, ServingError
 from rollbook.records.exchange import SendFailed
 from rollbook.servers.client import ServerClient, get_server_url
-from rollbook.servers.embedded import EmbeddedDeployment
-from rollbook.servers.embedded_registry import find_embedded
-from rollbook.servers.lifespan import Lifespan
+from rollbook.servers.http.embedded_registry import find_embedded
+from rollbook.servers.serving.embedded import EmbeddedDeployment
+from rollbook.servers.serving.lifespan import Lifespan
 from unit.servers_core.stand_ins import APP, configuration, write_component
 
 RECORDER = """

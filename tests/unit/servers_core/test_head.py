@@ -6,9 +6,9 @@ from omegaconf import OmegaConf
 
 from rollbook.config.types import BaseServerConfig
 from rollbook.servers.client import ServerStatus
-from rollbook.servers.head import head_app
-from rollbook.servers.http_client import request
-from rollbook.servers.status import instance_status, probe_status
+from rollbook.servers.http.http_client import request
+from rollbook.servers.serving.head import head_app
+from rollbook.servers.serving.status import instance_status, probe_status
 from unit.servers_core.stand_ins import in_process
 
 RECORD = {

@@ -10,19 +10,19 @@ from aiohttp import ClientConnectorError, ServerDisconnectedError
 from rollbook.errors import ConfigError
 from rollbook.records.exchange import SendFailed
 from rollbook.records.failure_kinds import Delivery
-from rollbook.servers import http_client
-from rollbook.servers.client_pool import (
+from rollbook.servers.http import http_client
+from rollbook.servers.http.client_pool import (
     choose_client_settings,
     current_client_settings,
     get_global_aiohttp_client,
     global_aiohttp_client_exit,
     set_global_aiohttp_client,
 )
-from rollbook.servers.client_settings import ClientSettings, read_client_settings
-from rollbook.servers.deployment import post_once
-from rollbook.servers.http_client import request
-from rollbook.servers.listening import KEEP_ALIVE_SECONDS
-from rollbook.servers.time_limits import default_timeout, model_call_timeout
+from rollbook.servers.http.client_settings import ClientSettings, read_client_settings
+from rollbook.servers.http.http_client import request
+from rollbook.servers.http.listening import KEEP_ALIVE_SECONDS
+from rollbook.servers.http.time_limits import default_timeout, model_call_timeout
+from rollbook.servers.serving.deployment import post_once
 from unit.servers_core.stand_ins import addresses, free_ports
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"

@@ -7,7 +7,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from rollbook.servers.errors_replies import reply_text
-from rollbook.servers.inner_error import BODY_BYTES, InnerServerError
+from rollbook.servers.http.inner_error import BODY_BYTES, InnerServerError
 
 HOPS = 6
 

@@ -5,8 +5,8 @@ import pytest
 
 from rollbook.config.instances import server_instances
 from rollbook.errors import MissingPackageError, ServingError
-from rollbook.servers.loading import build_component, class_run_as_script
-from rollbook.servers.requirements import requirement_lines
+from rollbook.servers.serving.loading import build_component, class_run_as_script
+from rollbook.servers.serving.requirements import requirement_lines
 from unit.servers_core.stand_ins import APP, configuration, write_component
 
 MAIN = "if __name__ == '__main__':"

@@ -17,13 +17,20 @@ from rollbook.errors import MissingPackageError, PortTakenError, ServerDiedError
 from rollbook.records.exchange import SendFailed
 from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.client import HeadServerUnreachableError, ServerClient, ServerStatus
-from rollbook.servers.environment import start_environment, stop_environment
-from rollbook.servers.http_client import request
-from rollbook.servers.processes import ProcessDeployment
-from rollbook.servers.remote import RemoteDeployment
-from rollbook.servers.state_file import KnownProcess, known_process, read_state, start_mark, state_path, write_state
-from rollbook.servers.status import probe_status
-from rollbook.servers.waiting import until
+from rollbook.servers.http.http_client import request
+from rollbook.servers.http.waiting import until
+from rollbook.servers.serving.environment import start_environment, stop_environment
+from rollbook.servers.serving.processes import ProcessDeployment
+from rollbook.servers.serving.remote import RemoteDeployment
+from rollbook.servers.serving.state_file import (
+    KnownProcess,
+    known_process,
+    read_state,
+    start_mark,
+    state_path,
+    write_state,
+)
+from rollbook.servers.serving.status import probe_status
 from unit.servers_core.stand_ins import APP, configuration, free_ports, write_component
 
 SHADES = {"implementation": "colours", "favourite": "grey"}
@@ -180,7 +187,7 @@ LAUNCHER = """
     import asyncio, sys
     from pathlib import Path
     from omegaconf import OmegaConf
-    from rollbook.servers.environment import start_environment
+    from rollbook.servers.serving.environment import start_environment
 
 
     async def main():

@@ -4,8 +4,13 @@ import pytest
 from omegaconf import OmegaConf
 
 from rollbook.errors import EndpointNotReadyError
-from rollbook.servers.readiness import ModelEndpoint, model_endpoints, wait_for_endpoint, wait_for_model_endpoints
-from rollbook.servers.waiting import until
+from rollbook.servers.http.waiting import until
+from rollbook.servers.serving.readiness import (
+    ModelEndpoint,
+    model_endpoints,
+    wait_for_endpoint,
+    wait_for_model_endpoints,
+)
 from unit.servers_core.stand_ins import behind_a_socket, free_ports, in_process, probe
 
 

@@ -15,10 +15,10 @@ from aiohttp import (
 from fastapi import FastAPI, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
-from rollbook.servers.client_pool import set_global_aiohttp_client
-from rollbook.servers.deployment import post_once
-from rollbook.servers.embedded_registry import register_embedded, unregister_embedded
-from rollbook.servers.http_client import request
+from rollbook.servers.http.client_pool import set_global_aiohttp_client
+from rollbook.servers.http.embedded_registry import register_embedded, unregister_embedded
+from rollbook.servers.http.http_client import request
+from rollbook.servers.serving.deployment import post_once
 from unit.servers_core.stand_ins import addresses, behind_a_socket, free_ports, in_process
 
 COOKIES = [

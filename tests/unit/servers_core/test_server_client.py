@@ -17,7 +17,7 @@ from rollbook.servers.client import (
     setup_server_client,
 )
 from rollbook.servers.correlation import rollout_context
-from rollbook.servers.embedded_registry import find_embedded
+from rollbook.servers.http.embedded_registry import find_embedded
 from unit.servers_core.stand_ins import HEAD, free_ports, in_process, saying
 
 

@@ -11,9 +11,9 @@ from pydantic import PrivateAttr
 
 from rollbook.config.types import BaseRunServerInstanceConfig
 from rollbook.errors import ConfigError
-from rollbook.servers.client_pool import choose_client_settings, current_client_settings
-from rollbook.servers.processes import ProcessDeployment
-from rollbook.servers.webserver import (
+from rollbook.servers.http.client_pool import choose_client_settings, current_client_settings
+from rollbook.servers.serving.processes import ProcessDeployment
+from rollbook.servers.serving.webserver import (
     LAUNCHER_PIPE_ENV_VAR_NAME,
     PrefixedLines,
     follow_launcher,

@@ -1,6 +1,6 @@
 import pytest
 
-from rollbook.servers.http_client import global_aiohttp_client_exit
+from rollbook.servers.http.http_client import global_aiohttp_client_exit
 
 
 @pytest.fixture(autouse=True)

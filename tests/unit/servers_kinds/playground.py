@@ -11,8 +11,8 @@ from omegaconf import OmegaConf
 from starlette.responses import Response
 
 from rollbook.servers.client import ServerClient
-from rollbook.servers.embedded_registry import register_embedded, unregister_embedded
-from rollbook.servers.openai_response import NeMoGymResponse
+from rollbook.servers.http.embedded_registry import register_embedded, unregister_embedded
+from rollbook.servers.openai.openai_response import NeMoGymResponse
 from unit.servers_core.stand_ins import HEAD, free_ports
 
 AGENTS, MODELS, RESOURCES = "responses_api_agents", "responses_api_models", "resources_servers"

@@ -4,8 +4,10 @@ import pytest
 from fastapi import HTTPException, Request
 from pydantic import ConfigDict, PrivateAttr, ValidationError
 
-from rollbook.servers.agent_server import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
-from rollbook.servers.agent_sessions import (
+from rollbook.servers.client import ServerClient
+from rollbook.servers.correlation import current_rollout
+from rollbook.servers.kinds.agent_server import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
+from rollbook.servers.kinds.agent_sessions import (
     AgentCloseSessionRequest,
     AgentCloseSessionResponse,
     AgentSeedSessionRequest,
@@ -13,10 +15,8 @@ from rollbook.servers.agent_sessions import (
     AgentSessionSetupError,
     AgentSessionState,
 )
-from rollbook.servers.client import ServerClient
-from rollbook.servers.correlation import current_rollout
-from rollbook.servers.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
-from rollbook.servers.resources_server import BaseRunRequest, BaseVerifyResponse
+from rollbook.servers.kinds.resources_server import BaseRunRequest, BaseVerifyResponse
+from rollbook.servers.openai.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from unit.servers_kinds.playground import AGENTS, EPISODE, TASK, Entry, message, playing, reply_with
 
 OTHER_EPISODE = {"rollout_id": "7-2", "attempt": 1}

@@ -7,14 +7,14 @@ from pydantic import BaseModel, PrivateAttr, ValidationError
 from rollbook.records.failure_kinds import EpisodeFailure, FailureStage
 from rollbook.servers.client import ServerClient
 from rollbook.servers.correlation import current_rollout_id
-from rollbook.servers.environment_server import (
+from rollbook.servers.kinds.environment_server import (
     BaseEnvironmentServer,
     BaseEnvironmentServerConfig,
     CleanupContext,
     HandledEpisodeError,
 )
-from rollbook.servers.environment_server_cleanup import finished
-from rollbook.servers.episodes import (
+from rollbook.servers.kinds.environment_server_cleanup import finished
+from rollbook.servers.kinds.episodes import (
     BaseEpisodeRequest,
     BaseEpisodeResponse,
     SingleAgentTurnFailure,

@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel
 
 from rollbook.errors import JudgeError
-from rollbook.servers.judge import call_judge, reraise_judge_errors
+from rollbook.servers.kinds.judge import call_judge, reraise_judge_errors
 from unit.servers_kinds.playground import MODELS, Entry, Scripted, playing
 
 

@@ -7,8 +7,8 @@ from omegaconf import OmegaConf
 from rollbook.errors import ConfigError, JudgeError
 from rollbook.servers.base import SESSION_ID_KEY
 from rollbook.servers.client import ServerClient
-from rollbook.servers.judge import judge_failsafe
-from rollbook.servers.resources_server import (
+from rollbook.servers.kinds.judge import judge_failsafe
+from rollbook.servers.kinds.resources_server import (
     BaseMultiRewardVerifyResponse,
     BaseResourcesServerConfig,
     BaseSeedSessionRequest,

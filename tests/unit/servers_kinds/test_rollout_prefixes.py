@@ -1,9 +1,9 @@
 import pytest
 from fastapi import Request
 
-from rollbook.servers.agent_server import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from rollbook.servers.correlation import RolloutContextMiddleware, current_rollout_id
-from rollbook.servers.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
+from rollbook.servers.kinds.agent_server import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
+from rollbook.servers.openai.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from unit.servers_kinds.playground import AGENTS, Entry, message, playing, reply_with
 
 PATH = "/ng-rollout/7-2-a1/v1/responses"

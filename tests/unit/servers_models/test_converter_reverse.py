@@ -1,13 +1,13 @@
 import pytest
 
-from rollbook.servers.openai_chat import NeMoGymChatCompletionCreateParamsNonStreaming
-from rollbook.servers.openai_items import NeMoGymResponseFunctionToolCall
-from rollbook.servers.responses_converter import (
+from rollbook.servers.converter.responses_converter import (
     ResponsesConverter,
     chat_completion_to_responses_create_params,
     chat_completions_messages_to_responses_items,
     split_responses_input_output_items,
 )
+from rollbook.servers.openai.openai_chat import NeMoGymChatCompletionCreateParamsNonStreaming
+from rollbook.servers.openai.openai_items import NeMoGymResponseFunctionToolCall
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}

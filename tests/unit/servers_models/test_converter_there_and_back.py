@@ -1,8 +1,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollbook.servers.openai_chat import NeMoGymChatCompletionCreateParamsNonStreaming
-from rollbook.servers.responses_converter import ResponsesConverter, split_responses_input_output_items
+from rollbook.servers.converter.responses_converter import ResponsesConverter, split_responses_input_output_items
+from rollbook.servers.openai.openai_chat import NeMoGymChatCompletionCreateParamsNonStreaming
 
 text = st.text(st.characters(exclude_characters="<>", exclude_categories=["Cs"]), min_size=1, max_size=12)
 tokens = st.lists(st.integers(0, 9), max_size=3).map(

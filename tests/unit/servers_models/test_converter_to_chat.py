@@ -1,7 +1,7 @@
 import pytest
 
-from rollbook.servers.openai_response import NeMoGymResponseCreateParamsNonStreaming
-from rollbook.servers.responses_converter import ResponsesConverter
+from rollbook.servers.converter.responses_converter import ResponsesConverter
+from rollbook.servers.openai.openai_response import NeMoGymResponseCreateParamsNonStreaming
 
 TOKENS = {"prompt_token_ids": [1], "generation_token_ids": [2], "generation_log_probs": [-0.5]}
 USER = {"role": "user", "content": "q"}

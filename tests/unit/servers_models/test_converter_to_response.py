@@ -1,13 +1,13 @@
 import pytest
 
-from rollbook.servers.openai_chat import NeMoGymChatCompletion
-from rollbook.servers.openai_response import NeMoGymResponseCreateParamsNonStreaming
-from rollbook.servers.openai_training import (
+from rollbook.servers.converter.responses_converter import ResponsesConverter
+from rollbook.servers.openai.openai_chat import NeMoGymChatCompletion
+from rollbook.servers.openai.openai_response import NeMoGymResponseCreateParamsNonStreaming
+from rollbook.servers.openai.openai_training import (
     NeMoGymResponseFunctionToolCallForTraining,
     NeMoGymResponseOutputMessageForTraining,
     NeMoGymResponseReasoningItemForTraining,
 )
-from rollbook.servers.responses_converter import ResponsesConverter
 
 TOKENS = {"prompt_token_ids": [1], "generation_token_ids": [2], "generation_log_probs": [-0.5]}
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

@@ -9,9 +9,9 @@ from aiohttp import ClientResponseError, ServerDisconnectedError
 from starlette.responses import PlainTextResponse
 
 from rollbook.errors import ServingError
-from rollbook.servers.http_client import global_aiohttp_client_exit, set_global_aiohttp_client
-from rollbook.servers.openai_client import NeMoGymAsyncOpenAI, PermanentEndpointError
-from rollbook.servers.openai_retry import (
+from rollbook.servers.http.http_client import global_aiohttp_client_exit, set_global_aiohttp_client
+from rollbook.servers.openai.openai_client import NeMoGymAsyncOpenAI, PermanentEndpointError
+from rollbook.servers.openai.openai_retry import (
     Patience,
     Spent,
     is_free,

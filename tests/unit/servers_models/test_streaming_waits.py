@@ -4,8 +4,8 @@ import pytest
 from fastapi import HTTPException
 from starlette.requests import ClientDisconnect
 
-from rollbook.servers import streaming_chat, streaming_messages, streaming_sse
-from rollbook.servers.streaming_sse import fails_early, failure_json, streamed
+from rollbook.servers.kinds import streaming_chat, streaming_messages, streaming_sse
+from rollbook.servers.kinds.streaming_sse import fails_early, failure_json, streamed
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from rollbook.servers.openai_chat import (
+from rollbook.servers.openai.openai_chat import (
     NeMoGymChatCompletion,
     NeMoGymChatCompletionCreateParamsNonStreaming,
     NeMoGymChatCompletionMessageForTraining,
 )
-from rollbook.servers.openai_items import (
+from rollbook.servers.openai.openai_items import (
     NeMoGymEasyInputMessage,
     NeMoGymFunctionCallOutput,
     NeMoGymHostedItem,
@@ -19,9 +19,9 @@ from rollbook.servers.openai_items import (
     NeMoGymResponseOutputMessage,
     NeMoGymResponseReasoningItem,
 )
-from rollbook.servers.openai_parts import NeMoGymResponseInputText, NeMoGymResponseOutputText
-from rollbook.servers.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
-from rollbook.servers.openai_training import (
+from rollbook.servers.openai.openai_parts import NeMoGymResponseInputText, NeMoGymResponseOutputText
+from rollbook.servers.openai.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
+from rollbook.servers.openai.openai_training import (
     RESPONSES_TO_TRAIN,
     NeMoGymEasyInputMessageForTraining,
     NeMoGymMessageForTraining,
@@ -30,7 +30,7 @@ from rollbook.servers.openai_training import (
     NeMoGymResponseReasoningItemForTraining,
     training_variant_of,
 )
-from rollbook.servers.openai_usage import (
+from rollbook.servers.openai.openai_usage import (
     NeMoGymResponseInputTokensDetails,
     NeMoGymResponseOutputTokensDetails,
     NeMoGymResponseUsage,

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from rollbook import BaseServerConfig, ServerClient
-from rollbook.servers.embedded_call import EmbeddedRequest, call_embedded, request_scope
-from rollbook.servers.lifespan import Lifespan
-from rollbook.servers.request_body import cookie_header
+from rollbook.servers.http.embedded_call import EmbeddedRequest, call_embedded, request_scope
+from rollbook.servers.http.request_body import cookie_header
+from rollbook.servers.serving.lifespan import Lifespan
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SHARED_ROWS = Path(os.environ.get("ROLLBOOK_SHARED_DATA") or REPOSITORY.parent / "shared" / "data" / "rows")

@@ -8,7 +8,7 @@ from responses_api_models.simulated_model.chance import Chance
 from responses_api_models.simulated_model.settings import FaultSettings, LatencySettings
 from responses_api_models.simulated_model.unreliable import Fault, Times, fault_of, latency_of
 from rollbook import BaseServerConfig, ConfigError, ServerClient
-from rollbook.servers.embedded_call import EmbeddedRequest, call_embedded, request_scope
+from rollbook.servers.http.embedded_call import EmbeddedRequest, call_embedded, request_scope
 from unit.servers_models.serving import call, serving
 from unit.shelf.calling import COMPONENTS, built, example_rows, served
 

@@ -1,0 +1,163 @@
+"""The aiohttp sessions of each event loop: one that reuses connections, and one that never does.
+
+Rules:
+* A session belongs to the loop that it was opened in, and is closed when the owner of that loop ends it, as
+  `asyncio.run` does: an asynchronous generator lives as long as the sessions, and loops close those at their end.
+* New settings leave the calls that are under way on their sessions.
+* No cookie jar, and no proxy of the environment unless `global_aiohttp_trust_env` asks for it: what goes out is what
+  the caller says.
+
+Source: servers.md §4.1.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
+from weakref import WeakKeyDictionary
+
+from aiohttp import AddrInfoType, ClientSession, DummyCookieJar, TCPConnector
+
+from rollbook.servers.http.client_settings import ClientSettings, read_client_settings
+from rollbook.servers.http.listening import tune_socket
+from rollbook.servers.http.time_limits import default_timeout
+
+_LOG = logging.getLogger(__name__)
+
+
+class _Pools:
+    """The sessions of one event loop; `earlier` are those that other settings opened before."""
+
+    def __init__(self, settings: ClientSettings, earlier: "_Pools | None" = None) -> None:
+        self.settings = settings
+        self.reusing = _session(settings, reuse=True)
+        self.single_use = _session(settings, reuse=False)
+        self._earlier = earlier
+        self._until_end = self._close_at_the_loops_end()
+        with suppress(StopIteration):
+            self._until_end.__anext__().send(None)
+
+    async def close(self) -> None:
+        await self._until_end.aclose()
+
+    async def _close_at_the_loops_end(self) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            await self.reusing.close()
+            await self.single_use.close()
+            if self._earlier is not None:
+                await self._earlier.close()
+
+    def abandon(self) -> None:
+        self.reusing.detach()
+        self.single_use.detach()
+
+
+class _Chosen:
+    """The settings that sessions are opened with."""
+
+    settings = ClientSettings()
+
+
+_pools: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Pools]" = WeakKeyDictionary()
+
+
+def choose_client_settings(config: Mapping[str, object]) -> ClientSettings:
+    """Use the top level of `config` for clients opened from now on; return what it says.
+
+    Raises:
+        ConfigError: a knob of the client that is no number.
+
+    """
+    settings = read_client_settings(config)
+    warn_about_capacity(config, settings)
+    _Chosen.settings = settings
+    return settings
+
+
+def set_global_aiohttp_client(config: Mapping[str, object]) -> ClientSession:
+    """Use the top level of `config` for this loop's client and for later ones; return the client.
+
+    Raises:
+        ConfigError: a knob of the client that is no number.
+
+    """
+    settings = choose_client_settings(config)
+    pools = _of_running_loop()
+    if pools.settings != settings:
+        _pools[asyncio.get_running_loop()] = _Pools(settings, earlier=pools)
+    return _of_running_loop().reusing
+
+
+def get_global_aiohttp_client(*, single_use: bool = False) -> ClientSession:
+    """Return this loop's client; with `single_use`, the one whose connections serve one request each."""
+    pools = _of_running_loop()
+    return pools.single_use if single_use else pools.reusing
+
+
+def current_client_settings() -> ClientSettings:
+    """Return the settings that this loop's client has."""
+    return _of_running_loop().settings
+
+
+async def global_aiohttp_client_exit() -> None:
+    """Close this loop's client; the next request opens another."""
+    pools = _pools.pop(asyncio.get_running_loop(), None)
+    if pools is not None:
+        await pools.close()
+
+
+def is_global_aiohttp_client_request_debug_enabled() -> bool:
+    """Whether requests that are tried again are logged with their bodies."""
+    return _Chosen.settings.request_debug
+
+
+def warn_about_capacity(config: Mapping[str, object], settings: ClientSettings) -> None:
+    """Log a warning where the pool is smaller than the concurrency that the configuration intends."""
+    for suffix, limit in (("", settings.connector_limit), ("_per_host", settings.connector_limit_per_host)):
+        intended = config.get(f"global_aiohttp_intended_concurrency{suffix}")
+        if isinstance(intended, int) and 0 < limit < intended:
+            _LOG.warning(
+                "global_aiohttp_connector_limit%s gives %d connections, below the intended concurrency of %d; raise it",
+                suffix,
+                limit,
+                intended,
+            )
+
+
+def _of_running_loop() -> _Pools:
+    loop = asyncio.get_running_loop()
+    pools = _pools.get(loop)
+    if pools is None:
+        for ended in [other for other in _pools if other.is_closed()]:
+            _pools.pop(ended).abandon()
+        pools = _pools[loop] = _Pools(_Chosen.settings)
+    return pools
+
+
+def _session(settings: ClientSettings, *, reuse: bool) -> ClientSession:
+    def probed(info: AddrInfoType) -> socket.socket:
+        family, kind, proto, _, _ = info
+        opened = socket.socket(family, kind, proto)
+        tune_socket(opened, settings.tcp_keepalive)
+        return opened
+
+    limit, per_host = settings.connector_limit, settings.connector_limit_per_host
+    connector = (
+        TCPConnector(
+            limit=limit,
+            limit_per_host=per_host,
+            socket_factory=probed,
+            keepalive_timeout=settings.pool_keepalive_seconds,
+        )
+        if reuse
+        else TCPConnector(limit=limit, limit_per_host=per_host, socket_factory=probed, force_close=True)
+    )
+    return ClientSession(
+        connector=connector,
+        timeout=default_timeout(settings),
+        cookie_jar=DummyCookieJar(),
+        trust_env=settings.trust_env,
+    )

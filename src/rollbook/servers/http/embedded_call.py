@@ -1,0 +1,161 @@
+"""One HTTP request, answered by an ASGI application of this process: no socket, no copy of the body.
+
+Rules:
+* The handler runs in its own task and context, as it does behind a socket.
+* Cancelling the caller cancels the handler and waits for nobody, as closing a connection does.
+* A limit on silence is one on the time between two pieces of the reply, as between two reads of a socket.
+* The caller has its reply when the last byte is sent; what the application does afterwards is its own affair.
+
+Source: servers.md §3.6, §4.2; collection.md §3.3.
+"""
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Callable, Mapping, MutableSet
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote
+
+from aiohttp import ClientPayloadError, SocketTimeoutError
+from starlette.types import ASGIApp, Message, Scope
+
+from rollbook.servers.http.embedded_response import EmbeddedResponse, RawHeaders
+from rollbook.servers.middleware import IN_PROCESS_EXTENSION
+
+_LOG = logging.getLogger(__name__)
+_ASGI: Final = {"version": "3.0", "spec_version": "2.4"}
+_EXTENSIONS: Final[dict[str, dict[object, object]]] = {IN_PROCESS_EXTENSION: {}}
+_BROKEN: Final = (500, [(b"content-type", b"text/plain; charset=utf-8")], b"Internal Server Error")
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedRequest:
+    """What one call says. `target` is path and query as they stand in the URL; header names are in lower case."""
+
+    method: str
+    base_url: str
+    target: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @property
+    def url(self) -> str:
+        """The address that is called."""
+        return self.base_url + self.target
+
+
+class _Exchange:
+    """The two ends of one call: what the application receives, and what it sends."""
+
+    __slots__ = ("body", "chunks", "given", "headers", "heard", "reply", "status")
+
+    def __init__(self, body: bytes, reply: "asyncio.Future[tuple[int, RawHeaders, bytes]]") -> None:
+        self.body = body
+        self.given = False
+        self.status = 0
+        self.headers: RawHeaders = []
+        self.chunks: list[bytes] = []
+        self.reply = reply
+        self.heard: Callable[[], None] | None = None
+
+    async def receive(self) -> Message:
+        if self.given:
+            await asyncio.get_running_loop().create_future()
+        self.given = True
+        return {"type": "http.request", "body": self.body, "more_body": False}
+
+    async def send(self, message: Message) -> None:
+        if self.heard is not None and not self.reply.done():
+            self.heard()
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = list(message.get("headers", ()))
+        elif message["type"] == "http.response.body":
+            self.chunks.append(message.get("body", b""))
+            if not message.get("more_body", False) and not self.reply.done():
+                self.reply.set_result((self.status, self.headers, b"".join(self.chunks)))
+
+    async def reply_within(self, silence: float | None) -> tuple[int, RawHeaders, bytes]:
+        """Return the whole reply, of which a piece has to come every `silence` seconds."""
+        if silence is None:
+            return await self.reply
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(silence) as limit:
+                self.heard = lambda: limit.reschedule(loop.time() + silence)
+                return await self.reply
+        except TimeoutError as error:
+            raise SocketTimeoutError("Timeout on reading data from socket") from error
+
+    def ended(self, task: "asyncio.Task[None]") -> None:
+        """Settle a call whose application ended without a whole reply."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _LOG.error("an application of this process raised outside of its reply", exc_info=error)
+        if self.reply.done():
+            return
+        if self.status:
+            self.reply.set_exception(ClientPayloadError("the server ended its reply before it was whole"))
+            self.reply.exception()
+        else:
+            self.reply.set_result(_BROKEN)
+
+
+def request_scope(request: EmbeddedRequest, host: str, port: int, state: Mapping[str, object]) -> Scope:
+    """Return the ASGI scope of `request`, addressed to `host:port`."""
+    path, _, query = request.target.partition("?")
+    headers = [(name.encode("latin-1"), value.encode()) for name, value in request.headers.items()]
+    headers.append((b"host", f"{host}:{port}".encode("latin-1")))
+    if request.body or request.method not in {"GET", "HEAD"}:
+        headers.append((b"content-length", str(len(request.body)).encode("latin-1")))
+    return {
+        "type": "http",
+        "asgi": _ASGI,
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "path": unquote(path) if "%" in path else path,
+        "raw_path": path.encode("latin-1", "replace"),
+        "query_string": query.encode("latin-1", "replace"),
+        "root_path": "",
+        "headers": headers,
+        "client": ("127.0.0.1", 0),
+        "server": (host, port),
+        "state": dict(state),
+        "extensions": _EXTENSIONS,
+    }
+
+
+async def call_embedded(
+    app: ASGIApp,
+    scope: Scope,
+    request: EmbeddedRequest,
+    running: MutableSet["asyncio.Task[None]"],
+    silence: float | None = None,
+) -> EmbeddedResponse:
+    """Return the reply of `app` to `request`.
+
+    `running` holds the handler's task for as long as it runs; `silence` is in seconds.
+
+    Raises:
+        ClientPayloadError: the application began a reply and did not end it.
+        SocketTimeoutError: it was silent for longer than `silence`.
+
+    """
+    loop = asyncio.get_running_loop()
+    exchange = _Exchange(request.body, loop.create_future())
+    task: asyncio.Task[None] = loop.create_task(_run(app, scope, exchange), context=contextvars.Context())
+    running.add(task)
+    task.add_done_callback(running.discard)
+    task.add_done_callback(exchange.ended)
+    try:
+        status, headers, body = await exchange.reply_within(silence)
+    except (asyncio.CancelledError, SocketTimeoutError):
+        task.cancel()
+        raise
+    return EmbeddedResponse(request, status, headers, body)
+
+
+async def _run(app: ASGIApp, scope: Scope, exchange: _Exchange) -> None:
+    await app(scope, exchange.receive, exchange.send)

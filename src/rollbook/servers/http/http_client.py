@@ -1,0 +1,189 @@
+"""The HTTP client: explicit timeouts on every hop, and no re-sending that nobody asked for.
+
+Rules:
+* A connection that never came up may be tried again within a grace; the first failure is logged with its address.
+* A request whose body was started is not sent again unless the caller says `_replay=True`.
+* Every hop has its limits. Opening a connection may take 10 s. A call of a model endpoint may take an hour in all
+  (`global_aiohttp_model_call_timeout_seconds`, 0 for no limit). A rollout and its steps may take as long as they need,
+  unless `global_aiohttp_total_timeout_seconds`, `global_aiohttp_read_timeout_seconds` or the caller says otherwise; the
+  kernel's probes end what waits for a machine that is gone. Waiting for a free connection of the pool does not count.
+* A call that used up its whole time is not sent again.
+* Idle connections are dropped after 4 s, before a usual server does (uvicorn 5 s, ours 30 s), so that none is reused
+  while its server closes it. A call that must not run twice takes a connection of its own.
+* An address that a server of this process has is answered in this process: the same limits, the same redirects, and
+  what was answered there goes nowhere else.
+
+Source: servers.md §4.1, §4.2; collection.md §3.6.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from types import NoneType
+from typing import Any, Final, cast
+
+import orjson
+from aiohttp import ClientError, ClientResponse, InvalidURL
+
+from rollbook.records.failure_kinds import Delivery
+from rollbook.servers.http.client_pool import (
+    current_client_settings,
+    get_global_aiohttp_client,
+    global_aiohttp_client_exit,
+    is_global_aiohttp_client_request_debug_enabled,
+    set_global_aiohttp_client,
+)
+from rollbook.servers.http.delivery import delivery_of_error, is_time_used_up, may_try_again
+from rollbook.servers.http.embedded_registry import EmbeddedServer, find_embedded
+from rollbook.servers.http.embedded_response import EmbeddedResponse
+from rollbook.servers.http.inner_error import InnerServerError, raise_for_status
+from rollbook.servers.http.redaction import redacted_url
+from rollbook.servers.http.redirects import Call, next_call
+from rollbook.servers.http.request_body import as_embedded_request, with_encoded_json
+from rollbook.servers.http.time_limits import effective_timeout, model_call_timeout, model_call_took_too_long
+
+__all__ = [
+    "MAX_NUM_TRIES",
+    "RETRY_SECONDS",
+    "InnerServerError",
+    "get_global_aiohttp_client",
+    "get_response_json",
+    "global_aiohttp_client_exit",
+    "is_global_aiohttp_client_request_debug_enabled",
+    "raise_for_status",
+    "request",
+    "set_global_aiohttp_client",
+]
+
+_LOG = logging.getLogger(__name__)
+MAX_NUM_TRIES: Final = 3
+RETRY_SECONDS: Final = 0.5
+_LOG_EVERY: Final = 20
+_DEBUG_CHARS: Final = 512
+
+
+async def request(
+    method: str,
+    url: str,
+    _internal: bool = False,
+    _max_connection_retries: int | None = None,
+    _server_name: str | None = None,
+    *,
+    _replay: bool = False,
+    _connect_grace: float | None = None,
+    _single_use: bool = False,
+    _gone: Callable[[], bool] | None = None,
+    _model_call: bool = False,
+    **aiohttp_kwargs: Any,
+) -> ClientResponse:
+    """Send one request and return the reply, whatever its status.
+
+    Args:
+        method: GET, POST and so on.
+        url: the absolute address.
+        _internal: the call is from one of our servers to another; kept for callers of the field's API.
+        _max_connection_retries: the attempt with this ordinal raises; None leaves it to the grace alone.
+        _server_name: the instance that is called, for messages.
+        _replay: whether a request that may have been read may be sent again, `MAX_NUM_TRIES` times in all.
+        _connect_grace: seconds during which a server that cannot be connected to is tried; None takes the client's 60.
+        _single_use: take a connection that serves this request alone.
+        _gone: tells that the server will not come up any more, which ends the grace.
+        _model_call: the call is bounded as calls of a model endpoint are, unless `timeout` is given.
+        aiohttp_kwargs: as for `aiohttp.ClientSession.request`; `json` may hold pydantic models.
+
+    Raises:
+        aiohttp.ClientError, TimeoutError: no reply came; `delivery_of_error` says what is known of the request.
+
+    """
+    del _internal
+    settings = current_client_settings()
+    call = Call(method, str(url), with_encoded_json(aiohttp_kwargs))
+    bounded = _model_call and call.options.get("timeout") is None
+    if bounded:
+        call = replace(call, options={**call.options, "timeout": model_call_timeout(settings)})
+    grace = settings.connect_grace_seconds if _connect_grace is None else _connect_grace
+    attempts = _Attempts(_server_name, call, grace, _max_connection_retries, replay=_replay)
+    while True:
+        try:
+            return await _exchange(call, single_use=_single_use)
+        except (ClientError, TimeoutError) as error:
+            if (_gone is not None and _gone()) or not attempts.go_on(error):
+                if bounded and is_time_used_up(error):
+                    raise TimeoutError(model_call_took_too_long(redacted_url(call.url), settings)) from error
+                raise
+        await asyncio.sleep(RETRY_SECONDS)
+
+
+class _Attempts:
+    """How often one request was tried, and whether it may be tried again."""
+
+    def __init__(self, name: str | None, call: Call, grace: float, most: int | None, *, replay: bool) -> None:
+        self._name = name
+        self._call = call
+        self._most = most
+        self._replay = replay
+        self._tries = 0
+        self._deadline = asyncio.get_running_loop().time() + grace
+
+    def go_on(self, error: BaseException) -> bool:
+        self._tries += 1
+        data = self._call.options.get("data")
+        one_write = isinstance(data, (bytes, str, NoneType))
+        if not may_try_again(error, replay=self._replay, one_write=one_write) or self._tries == self._most:
+            return False
+        if delivery_of_error(error, one_write=one_write) is Delivery.NOT_SENT:
+            allowed = asyncio.get_running_loop().time() + RETRY_SECONDS <= self._deadline
+        else:
+            allowed = self._tries < MAX_NUM_TRIES or self._most is not None
+        if allowed and self._tries % _LOG_EVERY == 1:
+            url, kind = redacted_url(self._call.url), type(error).__name__
+            _LOG.warning("%s at %s failed: %s: %s; tried again (%d)", self._name or url, url, kind, error, self._tries)
+        if allowed and is_global_aiohttp_client_request_debug_enabled():
+            _LOG.info("request body: %.*r", _DEBUG_CHARS, data)
+        return allowed
+
+
+async def _exchange(call: Call, *, single_use: bool) -> ClientResponse:
+    """Return the reply to `call`, from a server of this process or through a socket."""
+    earlier: list[EmbeddedResponse] = []
+    while True:
+        server = find_embedded(call.url)
+        reply = None if server is None else await _embedded(server, call)
+        if reply is None:
+            return await _through_socket(call, single_use=single_use)
+        further = next_call(call, reply, earlier)
+        if further is None:
+            reply.history = cast("tuple[ClientResponse, ...]", tuple(earlier))
+            return cast("ClientResponse", reply)
+        earlier.append(reply)
+        call = further
+
+
+async def _through_socket(call: Call, *, single_use: bool) -> ClientResponse:
+    client = get_global_aiohttp_client(single_use=single_use)
+    try:
+        return await client.request(call.method, call.url, **call.options)
+    except UnicodeError as error:  # a host name that cannot be looked up
+        raise InvalidURL(redacted_url(call.url), str(error)) from error
+
+
+async def _embedded(server: EmbeddedServer, call: Call) -> EmbeddedResponse | None:
+    """Answer in this process, or return None when the request has to go through the server's port."""
+    asked = as_embedded_request(call.method, server.base_url, call.url, call.options)
+    if asked is None or server.loop is not asyncio.get_running_loop():
+        server.open_port()
+        return None
+    limits = effective_timeout(call.options.get("timeout"), current_client_settings())
+    async with asyncio.timeout(limits.total):
+        return await server.call(asked, limits.sock_read)
+
+
+async def get_response_json(response: ClientResponse) -> Any:
+    """Return the body of `response` as JSON.
+
+    Raises:
+        orjson.JSONDecodeError: a `ValueError`; the body is no JSON.
+
+    """
+    return orjson.loads(await response.read())

@@ -1,0 +1,116 @@
+"""What a request says, from aiohttp's keyword arguments: encoded once, for sockets and in-process calls alike.
+
+Rules:
+* JSON is written with orjson; numbers and text that it refuses (beyond 64 bits, lone surrogates) go the standard way.
+* An in-process call takes what it understands in full; with anything else the request goes through the socket, and a
+  header that cannot be sent is refused there.
+
+Source: servers.md §4.2.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from http.cookies import Morsel, SimpleCookie
+from typing import Any, Final
+
+import orjson
+from pydantic import BaseModel
+from yarl import URL
+
+from rollbook.servers.http.embedded_call import EmbeddedRequest
+
+JSON_TYPE: Final = "application/json"
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
+_UNDERSTOOD: Final = frozenset({"data", "headers", "cookies", "params", "timeout", "allow_redirects"})
+
+
+def json_bytes(value: object) -> bytes:
+    """Return `value` as JSON; pydantic models are dumped first."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
+    try:
+        return orjson.dumps(value, default=_plain)
+    except TypeError:
+        return json.dumps(value, default=_plain).encode()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if isinstance(value, (set, frozenset)):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")
+
+
+def with_encoded_json(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return aiohttp's keyword arguments with `json` in place of `data`, as bytes and with its content type."""
+    if "json" not in options:
+        return options
+    encoded = dict(options)
+    value = encoded.pop("json")
+    if value is None:
+        return encoded
+    encoded["data"] = json_bytes(value)
+    headers = dict(encoded.get("headers") or {})
+    if not any(name.lower() == "content-type" for name in headers):
+        headers["Content-Type"] = JSON_TYPE
+    encoded["headers"] = headers
+    return encoded
+
+
+def as_embedded_request(method: str, base_url: str, url: str, options: Mapping[str, Any]) -> EmbeddedRequest | None:
+    """Return the in-process form of a request to `url`, or None when only a socket can carry it."""
+    data = options.get("data")
+    if not _UNDERSTOOD.issuperset(options) or not (data is None or isinstance(data, (bytes, str))):
+        return None
+    given = _plain_headers(options.get("headers") or {})
+    if given is None:
+        return None
+    slash = url.find("/", len("http://"))
+    target = url[slash:]
+    if slash < 0 or options.get("params") or not target.isascii() or " " in target or "#" in target:
+        target = URL(url).extend_query(options.get("params") or {}).raw_path_qs
+    headers = {"accept": "*/*", "user-agent": "rollbook", **given}
+    if isinstance(data, str):
+        headers.setdefault("content-type", "text/plain; charset=utf-8")
+    if data is not None or method.upper() in _WITH_BODY:
+        headers.setdefault("content-type", "application/octet-stream")
+    cookies = cookie_header(options.get("cookies") or {})
+    if cookies:
+        headers["cookie"] = f"{headers['cookie']}; {cookies}" if "cookie" in headers else cookies
+    body = data.encode() if isinstance(data, str) else data or b""
+    return EmbeddedRequest(method.upper(), base_url, target, headers, body)
+
+
+def _plain_headers(given: "Mapping[str, str] | Iterable[tuple[str, str]]") -> dict[str, str] | None:
+    """Return the headers by names in lower case; None when one is repeated or is none that HTTP can carry."""
+    headers: dict[str, str] = {}
+    for name, value in given.items() if isinstance(given, Mapping) else given:
+        if not (isinstance(name, str) and isinstance(value, str) and _NAME.fullmatch(name)):
+            return None
+        key = name.lower()
+        if key in headers or _CONTROL.search(value):
+            return None
+        headers[key] = value.lstrip(" \t")
+    return headers
+
+
+def cookie_header(cookies: "Mapping[str, str | Morsel[str]]") -> str:
+    """Return the `Cookie` header for `cookies`, given as text or as the morsels of an earlier reply.
+
+    Raises:
+        http.cookies.CookieError: a name that no cookie can have.
+
+    """
+    jar: SimpleCookie = SimpleCookie()
+    parts: list[str] = []
+    for name, value in sorted(cookies.items()):
+        if isinstance(value, Morsel):
+            parts.append(f"{value.key}={value.coded_value}")
+        else:
+            jar[name] = value
+            parts.append(f"{name}={jar[name].coded_value}")
+    return "; ".join(parts)

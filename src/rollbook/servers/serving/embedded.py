@@ -1,0 +1,129 @@
+"""All servers as applications of this process: no child, no port, the same code.
+
+Rules:
+* Servers are loaded, built and started in the configuration's order, and closed in the reverse one.
+* A component that cannot be loaded, built or started in time is an error that names its instance; nothing is left
+  running, an interrupted start included.
+* What was loaded stays until the end, so the garbage collector does not look at it again (a third of a rollout's time).
+* An instance keeps its `http://host:port`; the port is bound when somebody outside asks for the URL.
+
+Source: servers.md §2.3, §3.2.
+"""
+
+import gc
+import logging
+from types import TracebackType
+from typing import Final, Self
+
+import anyio.to_thread
+from fastapi import FastAPI
+from omegaconf import DictConfig
+
+from rollbook.config.instances import require_server_instances
+from rollbook.config.parser import set_global_config_dict
+from rollbook.config.types import ServerInstanceConfig
+from rollbook.errors import ConfigError, ServingError
+from rollbook.records.exchange import Reply
+from rollbook.servers.base import SimpleServer
+from rollbook.servers.client import ServerClient
+from rollbook.servers.http.addresses import AddressBook, port_key_of, top_level
+from rollbook.servers.http.client_pool import global_aiohttp_client_exit, set_global_aiohttp_client
+from rollbook.servers.http.embedded_registry import EmbeddedServer, register_embedded, unregister_embedded
+from rollbook.servers.http.time_limits import spinup_seconds
+from rollbook.servers.serving.deployment import CONNECT_GRACE_SECONDS, post_once
+from rollbook.servers.serving.lifespan import Lifespan
+from rollbook.servers.serving.loading import build_component
+from rollbook.servers.serving.readiness import wait_for_model_endpoints
+from rollbook.servers.serving.webserver import head_server_config, instance_config, raise_open_file_limit
+
+_LOG = logging.getLogger(__name__)
+_HANDLER_THREADS: Final = 256
+
+
+class EmbeddedDeployment:
+    """Servers that run in this process and event loop. `connect_grace` is in seconds; it concerns foreign servers."""
+
+    def __init__(self, global_config_dict: DictConfig, *, connect_grace: float = CONNECT_GRACE_SECONDS) -> None:
+        self.global_config_dict = global_config_dict
+        self.head_server_config = head_server_config(global_config_dict)
+        self._grace = connect_grace
+        self._addresses = AddressBook(global_config_dict)
+        self._running: list[tuple[EmbeddedServer, Lifespan]] = []
+
+    async def start(self) -> None:
+        """Load, build and start every server.
+
+        Raises:
+            NoServerInstancesError: the configuration declares none.
+            ConfigError, ServingError: one of them cannot be served; none is left running.
+
+        """
+        config = self.global_config_dict
+        instances = require_server_instances(config)
+        set_global_config_dict(config)
+        raise_open_file_limit()
+        set_global_aiohttp_client(top_level(config))
+        limiter = anyio.to_thread.current_default_thread_limiter()
+        limiter.total_tokens = max(limiter.total_tokens, _HANDLER_THREADS)
+        client = ServerClient(self.head_server_config, config)
+        try:
+            for instance in instances:
+                await self._start(instance, client)
+            await wait_for_model_endpoints(config)
+            gc.freeze()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _start(self, instance: ServerInstanceConfig, client: ServerClient) -> None:
+        if not instance.host or not instance.port or instance.port < 0:
+            raise ConfigError(
+                f"server {instance.name!r} has no address; give it one: "
+                f"++{port_key_of(self.global_config_dict, instance.name)}=<port>"
+            )
+        app = build_component(instance, lambda served: self._application(served, instance.name, client))
+        lifespan = Lifespan(app, instance.name, to_start=spinup_seconds(self.global_config_dict))
+        state = await lifespan.startup()
+        try:
+            server = register_embedded(
+                instance.host,
+                instance.port,
+                app,
+                name=instance.name,
+                port_key=port_key_of(self.global_config_dict, instance.name),
+                state=state,
+            )
+        except ServingError:
+            await lifespan.shutdown()
+            raise
+        self._running.append((server, lifespan))
+        _LOG.debug("%s is served at %s in this process", instance.name, server.base_url)
+
+    def _application(self, server_class: type[SimpleServer], name: str, client: ServerClient) -> FastAPI:
+        config = instance_config(server_class, self.global_config_dict, name)
+        return server_class(config=config, server_client=client).build_app()
+
+    async def close(self) -> None:
+        """Stop every server, last one first; running handlers get half a second, and what a server ends with one."""
+        while self._running:
+            server, lifespan = self._running.pop()
+            unregister_embedded(server)
+            try:
+                await server.close()
+            finally:
+                await lifespan.shutdown()
+        gc.unfreeze()
+        await global_aiohttp_client_exit()
+
+    async def send(self, server: str, path: str, body: bytes) -> Reply:
+        """POST a JSON body to a server, once; see `Deployment.send`."""
+        return await post_once(self._addresses, server, path, body, grace=self._grace)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,71 @@
+"""Servers that somebody else started, found through their head server.
+
+Rules:
+* The configuration is the head server's; nothing here starts or stops a server.
+* A head server that does not answer is an error that says what to type.
+
+Source: servers.md §2.1, §4.3.
+"""
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from omegaconf import DictConfig
+
+from rollbook.config.types import BaseServerConfig
+from rollbook.errors import ServingError
+from rollbook.records.exchange import Reply
+from rollbook.servers.client import fetch_global_config
+from rollbook.servers.http.addresses import AddressBook, top_level
+from rollbook.servers.http.client_pool import global_aiohttp_client_exit, set_global_aiohttp_client
+from rollbook.servers.serving.deployment import CONNECT_GRACE_SECONDS, post_once
+from rollbook.servers.serving.webserver import raise_open_file_limit
+
+
+class RemoteDeployment:
+    """A running deployment, reached through its head server."""
+
+    def __init__(self, head_server_config: BaseServerConfig, *, connect_grace: float = CONNECT_GRACE_SECONDS) -> None:
+        self.head_server_config = head_server_config
+        self._grace = connect_grace
+        self._found: tuple[DictConfig, AddressBook] | None = None
+
+    @property
+    def global_config_dict(self) -> DictConfig:
+        """The deployment's resolved configuration, as its head server gave it."""
+        return self._looked_up()[0]
+
+    def _looked_up(self) -> tuple[DictConfig, AddressBook]:
+        if self._found is None:
+            raise ServingError("the deployment's configuration is not known yet; await start() first")
+        return self._found
+
+    async def start(self) -> None:
+        """Fetch the configuration.
+
+        Raises:
+            HeadServerUnreachableError: no head server answers; names its URL and what to type.
+
+        """
+        config = await asyncio.to_thread(fetch_global_config, self.head_server_config)
+        raise_open_file_limit()
+        set_global_aiohttp_client(top_level(config))
+        self._found = config, AddressBook(config)
+
+    async def close(self) -> None:
+        """Close this loop's connections; the servers go on."""
+        await global_aiohttp_client_exit()
+
+    async def send(self, server: str, path: str, body: bytes) -> Reply:
+        """POST a JSON body to a server, once; see `Deployment.send`."""
+        return await post_once(self._looked_up()[1], server, path, body, grace=self._grace)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
