@@ -228,7 +228,7 @@ async def test_proxy_variables_of_the_environment_are_ignored(monkeypatch):
 
 
 async def test_no_cookie_of_one_reply_goes_out_with_the_next_request(hasty):
-    raw = Raw(b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nContent-Length: 0\r\n\r\n")
+    raw = Raw(b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
     async with raw.running() as url:
         await request("POST", url, json={})
         await request("POST", url, json={})

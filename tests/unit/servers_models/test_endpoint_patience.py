@@ -217,9 +217,10 @@ async def test_the_key_is_in_no_message_no_log_line_and_no_repr(endpoint, caplog
 @asynccontextmanager
 async def mute(answers_after, **options):
     """Serve connections that are closed after their request, or held without an answer when `answers_after` is None."""
-    taken = []
+    taken, held = [], []
 
     async def serve(reader, writer):
+        held.append(writer)
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(re.search(rb"content-length: (\d+)", head, re.IGNORECASE)[1])
         taken.append(await reader.readexactly(length))
@@ -234,6 +235,8 @@ async def mute(answers_after, **options):
         yield NeMoGymAsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=KEY, **options), taken
     finally:
         server.close()
+        for writer in held:
+            writer.close()
 
 
 @pytest.fixture(params=["read", "total", "model_call"])
