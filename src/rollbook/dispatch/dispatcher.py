@@ -16,7 +16,7 @@ from rollbook.clock import Clock
 from rollbook.dispatch.observing import Guarded
 from rollbook.dispatch.transport import Transport
 from rollbook.errors import UnroutedRunError
-from rollbook.outcomes.classify import ending_of_reply, ending_of_send_failure, request_body
+from rollbook.outcomes.classify import cause_of, ending_of_reply, ending_of_send_failure, request_body
 from rollbook.outcomes.verdict import as_evidence, ends_the_run
 from rollbook.records.ending import Ending
 from rollbook.records.event import AttemptEnded, AttemptStarted, Observe
@@ -73,7 +73,7 @@ class Dispatcher:
         saved = as_evidence(ending) if stop else ending
         record = await asyncio.shield(self._write(rollout, saved))
         ended = self._clock.monotonic()
-        self._observe(AttemptEnded(record, ended - started, ended))
+        self._observe(AttemptEnded(record, ended - started, ended, cause_of(ending)))
         if stop:
             raise UnroutedRunError(_stop_message(rollout, ending))
 

@@ -8,6 +8,7 @@ Rules:
 Source: collection.md §3.7, §1.3.
 """
 
+import re
 from http import HTTPStatus
 from typing import Final
 
@@ -29,6 +30,9 @@ from rollbook.records.task import Rollout
 
 _BODY_KEPT: Final = 2000
 _ERROR: Final = 400
+_CAUSE_KEPT: Final = 200
+_QUOTED: Final = re.compile(r"\bb\\*['\"]")
+_ESCAPED_SPACE: Final = re.compile(r"\\+[nrt]")
 _UNREACHABLE: Final = "transport_unreachable"
 
 
@@ -119,3 +123,16 @@ def _phrase(status: int) -> str:
 def _kept(body: bytes) -> str:
     text = body[: 4 * _BODY_KEPT].decode(errors="replace")[:_BODY_KEPT]
     return f"{text}…" if len(body) > _BODY_KEPT else text
+
+
+def cause_of(ending: Ending) -> str | None:
+    """Return what the innermost server said of a failed run, in a line; None when no reply said anything.
+
+    An error reply quotes the reply that it was given, one level a hop: what stands behind the last `b'` or `b"` is it.
+    """
+    body = ending.outcome.response_body if isinstance(ending.outcome, Failed) else None
+    if not body:
+        return None
+    innermost = _QUOTED.split(body)[-1]
+    text = " ".join(_ESCAPED_SPACE.sub(" ", innermost).replace("\\", "").split()).strip("\"' ")
+    return text[:_CAUSE_KEPT] or None

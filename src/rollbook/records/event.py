@@ -14,11 +14,16 @@ from rollbook.records.record import Record
 
 @dataclass(frozen=True, slots=True)
 class RunPlanned:
-    """The plan is on disk; nothing was sent yet."""
+    """The plan is on disk; nothing was sent yet.
+
+    Of the `settled` rollouts, `settled_scored` are scored, with rewards that add up to `settled_rewards`.
+    """
 
     tasks: int
     rollouts: int
     settled: int = 0
+    settled_scored: int = 0
+    settled_rewards: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +37,12 @@ class AttemptStarted:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded:
-    """An attempt ended and its line is committed. `elapsed` in seconds."""
+    """An attempt ended and its line is committed. `elapsed` in seconds; `cause`: what a failed reply said."""
 
     record: Record
     elapsed: float
     at: float
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from rollbook.outcomes.classify import ending_of_reply, ending_of_send_failure, request_body
+from rollbook.outcomes.classify import cause_of, ending_of_reply, ending_of_send_failure, request_body
 from rollbook.outcomes.verdict import as_evidence, ends_the_run
 from rollbook.records.codec import encode, read_row, saved_row
 from rollbook.records.exchange import Reply, SendFailed
@@ -234,3 +234,22 @@ def test_only_a_failed_run_ends_an_unrouted_run_and_leaves_evidence():
     evidence = as_evidence(failed_run)
     assert isinstance(evidence.outcome, Evidence)
     assert "500" in evidence.outcome.message
+
+
+INNER = 'Hit an exception in M___m calling an inner server: b\'{"detail": "model is \\\\"busy\\\\""}\''
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        (b"", None),
+        (b'"ValueError(1)"', "ValueError(1)"),
+        (msgspec.json.encode(INNER), '{"detail": "model is "busy""}'),
+        (msgspec.json.encode(f"Hit an exception in A calling an inner server: {msgspec.json.encode(INNER)!r}"), "busy"),
+        (b"x" * 9000, "x" * 200),
+    ],
+)
+def test_the_cause_is_what_the_innermost_server_said(body, cause):
+    found = cause_of(ending_of_reply(Reply(500, body), FLAT))
+    assert found == cause or (cause is not None and cause in found)
+    assert found is None or ("inner server" not in found and len(found) <= 200)
