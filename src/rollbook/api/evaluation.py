@@ -8,18 +8,17 @@ Rules:
 Source: collection.md §2, §6.1, §15; servers.md §8.3.
 """
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from rollbook.api.options import plan_options, policy_of, prompt_of, sources_of
+from rollbook.api.options import plan_options, policy_of, prompt_of, run_paths, sources_of
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
 from rollbook.api.unsupported import refuse_unsupported
 from rollbook.clock import Clock, SystemClock
 from rollbook.dispatch.observing import Guarded
 from rollbook.errors import ConfigError, IncompleteEvaluationError, InputError, NothingProducedError
-from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.run import Run, files_of
 from rollbook.plan.directory import Directory
 from rollbook.plan.expand import Expansion
@@ -27,7 +26,9 @@ from rollbook.plan.rollouts import next_attempt, rollout_of
 from rollbook.records.event import Observe, RunPlanned
 from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject
+from rollbook.records.outcome import Scored
 from rollbook.records.standing import Coverage, Standings
+from rollbook.records.task import Rollout
 from rollbook.scoring.tally import Tally
 from rollbook.servers.serving.deployment import Deployment
 from rollbook.verbs.aggregate import aggregate
@@ -47,7 +48,7 @@ async def evaluate(request: EvaluationRequest, clock: Clock | None = None) -> Ev
     """
     settings = request.settings
     refuse_unsupported(settings)
-    run = Run(RunPaths(Path(settings.output_jsonl_fpath)), record_omitted=settings.record_omitted_rollouts)
+    run = Run(run_paths(settings), record_omitted=settings.record_omitted_rollouts)
     with run.claimed():
         async with AsyncExitStack() as serving:
             deployment = deployment_for(request)
@@ -84,6 +85,7 @@ class Session:
     clock: Clock
     notes: list[str] = field(default_factory=list)
     standings: Standings = field(default_factory=Standings)
+    planned_of: Counter[tuple[str, int]] = field(default_factory=Counter)
     directory: Directory = field(init=False)
     observe: Observe = field(init=False)
 
@@ -117,7 +119,7 @@ class Session:
     def _kept_plan(self) -> Planned:
         """Mend what a dead writer left, fold what is there, and check every line of the plan; nothing is sent yet."""
         self.notes += [repair.told for repair in self.run.repair()]
-        self.notes.append("the saved plan goes on; settings that shape tasks are those it was made with")
+        self.notes.append("resumed by the saved plan: this command's own rows, repeats and prompts were not looked at")
         self.standings = self.run.standings()
         keys: list[RolloutKey] = []
         faults: dict[str, str] = {}
@@ -138,9 +140,10 @@ class Session:
 
     async def carried_out(self, plan: Planned) -> EvaluationResult:
         """Collect what the plan owes, then aggregate what stands."""
-        self.observe(RunPlanned(plan.tasks, plan.rollouts, plan.settled))
+        before = [record.outcome.reward for record in self.standings if isinstance(record.outcome, Scored)]
+        self.observe(RunPlanned(plan.tasks, plan.rollouts, plan.settled, len(before), sum(before)))
         await collect(
-            (rollout_of(line, self.directory.find) for line in self.run.planned_lines()),
+            self._counted(rollout_of(line, self.directory.find) for line in self.run.planned_lines()),
             self.run,
             self.standings,
             transport=self.deployment,
@@ -153,6 +156,12 @@ class Session:
             self.notes.append(f"the files hold records beyond the plan's {plan.rollouts} rollouts; the counts are off")
         self._refuse_empty(coverage, plan)
         return self._result(coverage, await self._aggregated())
+
+    def _counted(self, rollouts: Iterable[Rollout]) -> Iterator[Rollout]:
+        """Yield `rollouts`, counting how many the plan has for each server's task."""
+        for rollout in rollouts:
+            self.planned_of[rollout.server, rollout.key.task] += 1
+            yield rollout
 
     def _refuse_empty(self, coverage: Coverage, plan: Planned) -> None:
         paths, done = self.run.paths, coverage.settled_with_result
@@ -177,7 +186,7 @@ class Session:
         if self.request.settings.disable_aggregation:
             self.notes.append("aggregation is off; the servers' own metrics were not computed")
             return []
-        return await aggregate(self.run.paths, self.standings, self.deployment)
+        return await aggregate(self.run.paths, self.standings, self.planned_of, self.deployment)
 
     def _result(self, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
         tally = Tally()

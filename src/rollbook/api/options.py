@@ -11,10 +11,11 @@ from typing import Final
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.roots import resolve_read_path
 from rollbook.dispatch.dispatcher import Policy
-from rollbook.errors import ConfigPathNotFoundError
+from rollbook.errors import ConfigPathNotFoundError, InputError
 from rollbook.inputs.jsonl import read_source_rows
 from rollbook.inputs.prompts import PromptConfig, load_prompt_config
 from rollbook.inputs.skills import load_skills
+from rollbook.ledger.paths import RunPaths
 from rollbook.plan.options import PlanOptions, RoutingMode
 from rollbook.records.json_values import JsonObject
 from rollbook.records.source import SourceRow
@@ -34,6 +35,22 @@ def sources_of(settings: RolloutCollectionConfig) -> Iterator[SourceRow]:
     if not path.is_file():
         raise ConfigPathNotFoundError(f"{path}: no such dataset; name one with --input")
     return read_source_rows(path)
+
+
+def run_paths(settings: RolloutCollectionConfig) -> RunPaths:
+    """Return the files of the settings' run; where the output is a link, beside the file that it leads to.
+
+    Raises:
+        InputError: what the run reads is a file that it would write.
+
+    """
+    output = Path(settings.output_jsonl_fpath)
+    paths = RunPaths(output.resolve() if output.is_symlink() else output)
+    written = {path.resolve() for path in paths.every_file}
+    for flag, name in (("--input", settings.input_jsonl_fpath), ("--prompt-config", settings.prompt_config)):
+        if name is not None and resolve_read_path(name).resolve() in written:
+            raise InputError(f"{flag} {name} is a file that this run writes; give another --output, or copy the rows")
+    return paths
 
 
 def prompt_of(settings: RolloutCollectionConfig) -> PromptConfig | None:

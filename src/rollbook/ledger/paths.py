@@ -66,6 +66,11 @@ class RunPaths:
         """What one writer holds for as long as it writes."""
         return self.output.with_name(f".{self.output.stem}.lock")
 
+    @property
+    def every_file(self) -> tuple[Path, ...]:
+        """The files that a run writes."""
+        return (self.output, self.failures, self.materialized_inputs, self.aggregate_metrics)
+
     def existing(self) -> tuple[Path, ...]:
         """Return those of the run's files that hold what a run found out; a plan alone holds nothing of worth."""
         files = (self.output, self.failures, self.aggregate_metrics)

@@ -68,7 +68,7 @@ class Run:
             LedgerError: another process holds it.
 
         """
-        self._refuse_folder()
+        self._refuse_what_is_no_file()
         lock, made = FileLock(self.paths.lock), _missing_folders(self.paths.output.parent)
         with explained(self.paths):
             self.paths.output.parent.mkdir(parents=True, exist_ok=True)
@@ -87,11 +87,14 @@ class Run:
             lock.release()
             _remove_empty(made)
 
-    def _refuse_folder(self) -> None:
+    def _refuse_what_is_no_file(self) -> None:
         if self.paths.output.is_dir():
             raise LedgerError(
                 f"{self.paths.output} is a folder; give a file name, for example {self.paths.output}/r.jsonl"
             )
+        for path in self.paths.every_file:
+            if path.exists() and not path.is_file():
+                raise LedgerError(f"{path} is no regular file and is left as it is; give another --output")
 
     def refuse_existing(self) -> None:
         """Raise when the output holds an earlier run."""

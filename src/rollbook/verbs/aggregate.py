@@ -66,11 +66,16 @@ class _Metrics(msgspec.Struct):
 _METRICS: Final = msgspec.json.Decoder(_Metrics)
 
 
-async def aggregate(paths: RunPaths, standings: Standings, transport: Transport) -> list[JsonObject]:
-    """Ask every server for the metrics of the results that stand, write the metrics file, and return its entries."""
+async def aggregate(
+    paths: RunPaths, standings: Standings, planned: Mapping[tuple[str, int], int], transport: Transport
+) -> list[JsonObject]:
+    """Ask every server for the metrics of the results that stand, write the metrics file, and return its entries.
+
+    `planned` counts the plan's rollouts by (server, task): what a server cannot know of the results it was not sent.
+    """
     groups = results_by_server(paths, standings)
     labels = labels_of(groups)
-    entries = await asyncio.gather(*(_entry(group, labels[group.server], transport) for group in groups))
+    entries = await asyncio.gather(*(_entry(group, labels[group.server], planned, transport) for group in groups))
     with whole_file(paths.aggregate_metrics) as file:
         file.write(msgspec.json.format(encode_list(entries), indent=2) + b"\n")
     return list(entries)
@@ -123,14 +128,16 @@ def _position(row: JsonMapping) -> tuple[int, int]:
     return (task if isinstance(task, int) else 0, rollout if isinstance(rollout, int) else 0)
 
 
-async def _entry(group: ServerResults, label: str, transport: Transport) -> JsonObject:
+async def _entry(
+    group: ServerResults, label: str, planned: Mapping[tuple[str, int], int], transport: Transport
+) -> JsonObject:
     entry: JsonObject = {AGENT_REF_KEY: {"name": label}, NG_ENVIRONMENT_SERVER_KEY: group.server}
     body = b'{"verify_responses":' + encode_list([dict(row) for row in group.rows]) + b"}"
     try:
         reply = await transport.send(group.server, "/aggregate_metrics", body)
     except SendFailed as failure:
         return entry | _failed(failure.exception_type, failure.message, failure.status)
-    return entry | _metrics(reply)
+    return entry | covered(_metrics(reply), group, planned)
 
 
 def _metrics(reply: Reply) -> JsonObject:
@@ -145,6 +152,31 @@ def _metrics(reply: Reply) -> JsonObject:
     if metrics.perf_summary is None:
         del named["perf_summary"]
     return named
+
+
+def covered(metrics: JsonObject, group: ServerResults, planned: Mapping[tuple[str, int], int]) -> JsonObject:
+    """Return a server's metrics with what they cover of the plan: each task's share and, if any is missing, the sum."""
+    expected = sum(count for (server, _), count in planned.items() if server == group.server)
+    missing = expected - len(group.rows)
+    share = {"coverage/expected": expected, "coverage/scored": len(group.rows), "coverage/missing": missing}
+    for name in ("agent_metrics", "key_metrics") if missing > 0 else ():
+        metrics[name] = _object(metrics[name]) | share
+    tasks = metrics["group_level_metrics"]
+    for task in tasks if isinstance(tasks, list) else ():
+        _cover_task(task, group.server, planned)
+    return metrics
+
+
+def _cover_task(task: JsonObject, server: str, planned: Mapping[tuple[str, int], int]) -> None:
+    index, found = task.get(TASK_INDEX_KEY_NAME), task.get("num_rollouts")
+    count = planned.get((server, index)) if isinstance(index, int) else None
+    if count and isinstance(found, int):
+        task["expected_num_rollouts"], task["missing_num_rollouts"] = count, count - found
+        task["reward_profile_completion_pct"] = 100.0 * found / count
+
+
+def _object(value: object) -> JsonObject:
+    return dict(value) if isinstance(value, Mapping) else {}
 
 
 def _failed(exception_type: str, message: str, status: int | None) -> JsonObject:

@@ -244,3 +244,30 @@ async def test_a_rollout_with_two_saved_lines_is_aggregated_once(collect, tmp_pa
         output.write_bytes(output.read_bytes() + output.read_bytes().splitlines(keepends=True)[0])
         await collect(stub, resume_from_cache=True)
     assert len(stub.aggregated[-1]["verify_responses"]) == 3
+
+
+@pytest.mark.parametrize("name", ["in.jsonl", "in_materialized_inputs.jsonl"])
+async def test_a_run_never_writes_over_the_rows_that_it_reads(tmp_path, name):
+    rows = tmp_path / name
+    rows.write_bytes(lines(adding(2)))
+    settings = RolloutCollectionConfig(
+        input_jsonl_fpath=str(rows), output_jsonl_fpath=str(tmp_path / "in.jsonl"), overwrite=True
+    )
+    with serving() as stub:
+        with pytest.raises(ConfigError, match=r"--input .* is a file that this run writes"):
+            await evaluate(EvaluationRequest(settings, OmegaConf.create(stub.config()), ServeMode.NONE))
+        assert stub.requests == []
+    assert rows.read_bytes() == lines(adding(2))
+
+
+async def test_an_output_that_is_a_link_leads_to_the_file_behind_it(tmp_path):
+    (tmp_path / "in.jsonl").write_bytes(lines(adding(2)))
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "real" / "r.jsonl")
+    settings = RolloutCollectionConfig(
+        input_jsonl_fpath=str(tmp_path / "in.jsonl"), output_jsonl_fpath=str(tmp_path / "link.jsonl")
+    )
+    with serving() as stub:
+        await evaluate(EvaluationRequest(settings, OmegaConf.create(stub.config()), ServeMode.NONE))
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert len(rows_in(tmp_path / "real" / "r.jsonl")) == 2

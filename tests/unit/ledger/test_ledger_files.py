@@ -236,6 +236,14 @@ def test_an_output_that_cannot_be_written_is_named_before_anything_is_done(tmp_p
         pass
 
 
+def test_what_is_no_regular_file_is_never_replaced(paths):
+    paths.output.parent.mkdir(parents=True)
+    os.mkfifo(paths.failures)
+    with pytest.raises(LedgerError, match=r"r_failures\.jsonl is no regular file"), Run(paths).claimed():
+        pass
+    assert paths.failures.is_fifo()
+
+
 def test_a_run_that_comes_to_nothing_leaves_no_trace(tmp_path):
     paths = RunPaths(tmp_path / "a" / "b" / "r.jsonl")
     with pytest.raises(InputError), Run(paths).claimed():

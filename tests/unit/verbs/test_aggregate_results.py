@@ -51,7 +51,7 @@ def standings_of(paths):
 async def test_each_server_is_asked_once_for_its_own_rows_in_task_order(paths):
     write(paths, row(2, "e1"), row(0, "e2", "b"), row(1, "e1"))
     servers = Servers()
-    entries = await aggregate(paths, standings_of(paths), servers)
+    entries = await aggregate(paths, standings_of(paths), {}, servers)
     assert [found["_ng_task_index"] for found in servers.asked["e1"]] == [1, 2]
     assert [entry["agent_ref"]["name"] for entry in entries] == ["a", "b"]
     assert msgspec.json.decode(paths.aggregate_metrics.read_bytes()) == entries
@@ -64,6 +64,7 @@ async def test_a_server_that_cannot_answer_leaves_the_others_their_metrics(paths
     entries = await aggregate(
         paths,
         standings_of(paths),
+        {},
         Servers({"down": failed, "broken": Reply(500, b'"boom"'), "odd": Reply(200, b'{"agent_metrics":null}')}),
     )
     found = {entry["_ng_environment_server"]: entry.get("aggregation_error") for entry in entries}
@@ -93,5 +94,28 @@ async def test_a_late_result_of_an_older_attempt_is_no_part_of_the_metrics(paths
     managed = {"_ng_run_id": "r"}
     write(paths, row(0, "e", **managed, _ng_attempt_index=1), row(0, "e", **managed, reward=0.0))
     servers = Servers()
-    await aggregate(paths, standings_of(paths), servers)
+    await aggregate(paths, standings_of(paths), {}, servers)
     assert [(found["_ng_attempt_index"], found["reward"]) for found in servers.asked["e"]] == [(1, 1.0)]
+
+
+async def test_metrics_say_what_they_cover_of_the_plan(paths):
+    write(paths, row(0, "e"), row(1, "e") | {"_ng_rollout_index": 3})
+    tasks = [
+        {"_ng_task_index": n, "num_rollouts": 1, "expected_num_rollouts": 1, "missing_num_rollouts": 0} for n in (0, 1)
+    ]
+    answer = {"agent_metrics": {"mean/reward": 1.0}, "key_metrics": {}, "group_level_metrics": tasks}
+    planned = {("e", 0): 1, ("e", 1): 4, ("other", 0): 9}
+    servers = Servers({"e": Reply(200, msgspec.json.encode(answer))})
+    (entry,) = await aggregate(paths, standings_of(paths), planned, servers)
+    coverage = {"coverage/expected": 5, "coverage/scored": 2, "coverage/missing": 3}
+    assert entry["agent_metrics"] == {"mean/reward": 1.0} | coverage
+    assert entry["key_metrics"] == coverage
+    shares = [(task["expected_num_rollouts"], task["missing_num_rollouts"]) for task in entry["group_level_metrics"]]
+    assert shares == [(1, 0), (4, 3)]
+    assert entry["group_level_metrics"][1]["reward_profile_completion_pct"] == 25.0
+
+
+async def test_a_whole_run_adds_no_coverage_keys(paths):
+    write(paths, row(0, "e"))
+    (entry,) = await aggregate(paths, standings_of(paths), {("e", 0): 1}, Servers())
+    assert entry["agent_metrics"] == {"x": 1}
