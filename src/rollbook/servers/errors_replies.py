@@ -5,6 +5,7 @@ Rules:
 * The body of an inner server's error is put into the text as Python bytes, one level per hop; a long one is cut.
 * Once a reply has begun nothing can be said any more, and the error goes on to the server.
 * Every handler error ends here: a server outlives what its environment raises.
+* An error is one line in the log, bounded; its traceback is logged for DEBUG alone.
 
 Source: servers.md §3.5.
 """
@@ -21,6 +22,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rollbook.config.secrets import masked_urls
 from rollbook.servers.http.inner_error import capped_body
 from rollbook.servers.http.redaction import redacted_url
 
@@ -28,6 +30,7 @@ _LOG = logging.getLogger(__name__)
 _DUMP_CHARS: Final = 4096
 _DUMP_ERRORS: Final = 20
 _INNER_CHARS: Final = 1024
+_ERROR_CHARS: Final = 1024
 
 
 def reply_text(error: BaseException, session_key: str) -> str:
@@ -88,7 +91,16 @@ class ErrorReplies:
                 inner[:_INNER_CHARS],
             )
         elif not isinstance(error, asyncio.CancelledError):
-            _LOG.error("%s: %s %s raised", self.session_key, scope["method"], scope["path"], exc_info=error)
+            told = (self.session_key, scope["method"], scope["path"])
+            _LOG.error("%s: %s %s raised %s", *told, one_line(error))
+            _LOG.debug("%s: %s %s raised, with its traceback:", *told, exc_info=error)
+
+
+def one_line(error: BaseException) -> str:
+    """Return type and text of `error` on one line, cut where it is long."""
+    text = " ".join(masked_urls(str(error)).split())
+    shown = f"{text[:_ERROR_CHARS]} …" if len(text) > _ERROR_CHARS else text
+    return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
 
 
 def _encodable(text: str) -> str:

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from rollbook.config.secrets import masked, masked_yaml
+from rollbook.config.secrets import masked, masked_urls, masked_yaml
 from rollbook.errors import ConfigInterpolationError
 
 
@@ -50,3 +50,25 @@ def test_what_cannot_be_resolved_is_an_error_with_its_path():
 
 def test_an_open_value_is_shown_as_open():
     assert masked_yaml(OmegaConf.create({"a": "???"})) == "a: ???\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("http://u:pw@h/v1", "http://****@h/v1"),
+        ("https://pw@h:8000", "https://****@h:8000"),
+        ("http://u:p@w@h/v1?a=1", "http://****@h/v1?a=1"),
+        ("http://u:pw@a/v1,http://u:pw@b/v1", "http://****@a/v1,http://****@b/v1"),
+        ("http://h/v1/a@b", "http://h/v1/a@b"),
+        ("http://h/v1?to=a@b", "http://h/v1?to=a@b"),
+        ("me@example.org", "me@example.org"),
+    ],
+)
+def test_a_user_and_a_password_of_a_url_are_hidden_and_nothing_else_is(written, shown):
+    assert masked_urls(written) == shown
+    assert masked({"a": [{"openai_base_url": written}, written]}) == {"a": [{"openai_base_url": shown}, shown]}
+
+
+def test_a_url_that_is_put_together_by_interpolation_is_masked_as_well():
+    cfg = OmegaConf.create({"address": "u:pw@h", "url": "http://${address}/v1"})
+    assert yaml.safe_load(masked_yaml(cfg))["url"] == "http://****@h/v1"

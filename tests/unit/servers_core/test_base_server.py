@@ -7,6 +7,7 @@ import pytest
 from rollbook.config.types import BaseRunServerInstanceConfig
 from rollbook.servers.base import HEALTH_PATHS
 from rollbook.servers.client import ServerClient, raise_for_status, request
+from rollbook.servers.errors_replies import one_line
 from unit.servers_core.stand_ins import Probe, behind_a_socket, in_process, probe, reply_to
 
 
@@ -40,6 +41,28 @@ async def test_a_servers_own_route_wins_over_a_health_path():
 async def test_an_error_reply_has_exactly_the_fields_body(how, status, body):
     reply = await reply_to(probe().build_app(), "POST", f"/fail/{how}")
     assert (reply.status, await reply.read(), reply.headers["content-type"]) == (status, body, "application/json")
+
+
+async def test_a_handler_error_is_one_bounded_line_and_a_traceback_for_debug_alone(caplog):
+    caplog.set_level("DEBUG", logger="rollbook.servers.errors_replies")
+    await reply_to(probe().build_app(), "POST", "/fail/value")
+    shown, detail = [record for record in caplog.records if record.name == "rollbook.servers.errors_replies"]
+    assert (shown.levelname, shown.exc_info) == ("ERROR", None)
+    assert shown.getMessage().endswith(": POST /fail/value raised ValueError: no")
+    assert (detail.levelname, detail.exc_info[0]) == ("DEBUG", ValueError)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError(), "ValueError"),
+        (ValueError("a\n  b"), "ValueError: a b"),
+        (ValueError("x" * 1025), f"ValueError: {'x' * 1024} …"),
+        (ValueError("http://u:pw@h/v1 is gone"), "ValueError: http://****@h/v1 is gone"),
+    ],
+)
+def test_an_error_is_told_on_one_line(error, line):
+    assert one_line(error) == line
 
 
 async def test_a_body_that_does_not_validate_is_answered_as_fastapi_does_and_logged(caplog):

@@ -8,8 +8,10 @@ Source: servers.md §3.5.
 
 from urllib.parse import urlsplit, urlunsplit
 
+from rollbook.config.secrets import masked_urls
+
 
 def redacted_url(url: str) -> str:
     """Return `url` with scheme, host, port and path alone."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    parts = urlsplit(masked_urls(url, ""))
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
