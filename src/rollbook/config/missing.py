@@ -10,6 +10,7 @@ Source: servers.md §1.3, §1.5.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import (
@@ -26,6 +27,11 @@ from rollbook.errors import ConfigInterpolationError, ConfigMissingValuesError
 Container = DictConfig | ListConfig
 _CIRCLE = "interpolations form a circle: a block interpolates a block that holds it; point it at a value instead"
 _DEEPEST_INTERPOLATION = 20
+_FLAGS: Final = {
+    "policy_base_url": "--model-url",
+    "policy_api_key": "--model-api-key",
+    "policy_model_name": "--model",
+}
 _KEY = re.compile(r"Interpolation key '([^']+)' not found")
 _VARIABLE = re.compile(r"Environment variable '([^']+)' not found")
 
@@ -49,7 +55,7 @@ def check_values(cfg: DictConfig, places: Places) -> None:
     """
     missing = missing_paths(plain(cfg))
     dangling = list(unresolved(cfg))
-    lines = [f"  `{dotted(path)}`{places.of(path)}: add ++{typed(path)}=<value>" for path in missing]
+    lines = [f"  `{dotted(path)}`{places.of(path)}: {_to_type(typed(path))}" for path in missing]
     wants = [f"  `{dotted(one.path)}`{places.of(one.path)}: {one.reason}; {one.cure}" for one in dangling]
     if missing:
         heading = "values that the configuration leaves open (`???`) and nothing fills in:"
@@ -160,7 +166,7 @@ def _explained(path: Path, text: str, message: str) -> Unresolved:
     key, variable = _KEY.search(message), _VARIABLE.search(message)
     if key is not None:
         target = _absolute(path, text, key[1])
-        return Unresolved(path, f"there is no `{target}`", f"add ++{target}=<value>")
+        return Unresolved(path, f"there is no `{target}`", _to_type(target))
     if variable is not None:
         return Unresolved(path, f"the environment has no {variable[1]}", f"set it: export {variable[1]}=<value>")
     reasons = {
@@ -170,6 +176,12 @@ def _explained(path: Path, text: str, message: str) -> Unresolved:
     }
     reason = next((reason for start, reason in reasons.items() if start in message), "it cannot be resolved")
     return Unresolved(path, reason, f"add ++{typed(path)}=<value>")
+
+
+def _to_type(key: str) -> str:
+    """Say what to type to fill `key` in: its flag, where it has one, and its override."""
+    flag = f"{_FLAGS[key]} <value> or " if key in _FLAGS else ""
+    return f"add {flag}++{key}=<value>"
 
 
 def _absolute(path: Path, text: str, key: str) -> str:

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 
 from rollbook.config.files import Places
-from rollbook.config.names import ERROR_ON_ALMOST_SERVERS_KEY, RESERVED_KEYS, RESOURCES_SERVERS, SERVER_TYPES
+from rollbook.config.names import ERROR_ON_ALMOST_SERVERS_KEY, MODELS, RESERVED_KEYS, RESOURCES_SERVERS, SERVER_TYPES
 from rollbook.config.secrets import as_yaml, masked
 from rollbook.config.tree import Tree, block_of, did_you_mean, dotted, mapping_at, ref_name, walk
 from rollbook.config.types import BaseRunServerTypeConfig, ResourcesServerTypeConfig
 from rollbook.errors import AlmostServerError, ServerRefNotFoundError
 
 _LOG = logging.getLogger(__name__)
+_NAME_A_MODEL = " Name a model server with --model-type (for example simulated_model, openai_model, vllm_model)."
 
 
 def is_candidate(tree: Tree, name: str) -> bool:
@@ -89,9 +90,10 @@ def _dangling(tree: Tree, places: Places) -> Iterator[str]:
                 continue
             of_type = [instance for instance, kind in instances.items() if kind == server_type]
             other = f", it is one of {instances[name]}" if name in instances else ""
+            hint = did_you_mean(name, of_type) or ("" if of_type or server_type != MODELS else _NAME_A_MODEL)
             yield (
                 f"`{dotted(path)}`{places.of(path)} refers to `{name}`, which is no instance of {server_type}{other}; "
-                f"there are: {', '.join(of_type) or 'none'}.{did_you_mean(name, of_type)}"
+                f"there are: {', '.join(of_type) or 'none'}.{hint}"
             )
 
 

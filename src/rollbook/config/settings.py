@@ -10,7 +10,7 @@ Source: servers.md §1.10, §10.1; collection.md §10.1.
 
 import warnings
 from collections.abc import Mapping
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from omegaconf import DictConfig
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -20,6 +20,12 @@ from rollbook.config.tree import dotted
 from rollbook.errors import ConfigError
 
 _USAGE_EXIT_CODE = 2
+_FLAGS: Final = {
+    "limit": ("--limit", "0 runs no task, N the first N tasks; leave it out to run all"),
+    "num_repeats": ("--num-repeats", ""),
+    "num_samples_in_parallel": ("--concurrency", "give a whole number from 1 on"),
+}
+"""Numbers that have a flag: the flag, and what values are right where the refusal itself does not say it."""
 
 
 class BaseNeMoGymCLIConfig(BaseModel):
@@ -93,12 +99,15 @@ def _as_config_error(error: ValidationError) -> ConfigError:
         )
         failure.exit_code = _USAGE_EXIT_CODE
         return failure
-    lines = [f"{_where(detail['loc'])}{detail['msg'].removeprefix('Value error, ')}" for detail in details]
+    lines = [_explained(detail["loc"], detail["msg"].removeprefix("Value error, ")) for detail in details]
     return ConfigError("\n".join(dict.fromkeys(lines)))
 
 
-def _where(place: tuple[int | str, ...]) -> str:
-    return f"`{dotted(place)}`: " if place else ""
+def _explained(place: tuple[int | str, ...], problem: str) -> str:
+    if not place:
+        return problem
+    flag, rule = _FLAGS.get(str(place[0]), ("", ""))
+    return f"`{dotted(place)}`{flag and f' ({flag})'}: {problem}{rule and f'; {rule}'}"
 
 
 __all__ = ["BaseNeMoGymCLIConfig", "RemovedRolloutOptionsMixin", "UploadMixin", "settings_from"]

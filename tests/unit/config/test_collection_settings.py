@@ -129,15 +129,18 @@ def test_what_is_given_is_kept_or_brought_to_one_form(options, name, value):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"limit": -1}, ["`limit`", "greater than or equal to 0"]),
+        (
+            {"limit": -1},
+            ["`limit` (--limit)", "greater than or equal to 0", "0 runs no task", "leave it out to run all"],
+        ),
         ({"limit": 1.5}, ["`limit`", "1.5 is no whole number"]),
         ({"limit": True}, ["`limit`", "no whole number"]),
-        ({"num_repeats": 0}, ["`num_repeats`", "from 1 on", "num_repeats: 0"]),
+        ({"num_repeats": 0}, ["`num_repeats` (--num-repeats)", "from 1 on", "num_repeats: 0"]),
         ({"num_repeats": -1}, ["num_repeats: -1"]),
         ({"num_repeats": 2.5}, ["num_repeats: 2.5"]),
         ({"num_repeats": True}, ["num_repeats: True"]),
         ({"num_repeats": {"a": 0, "b": 2, "c": 1.5}}, ["a: 0, c: 1.5"]),
-        ({"num_samples_in_parallel": 0}, ["`num_samples_in_parallel`", "greater than or equal to 1"]),
+        ({"num_samples_in_parallel": 0}, ["`num_samples_in_parallel` (--concurrency)", "a whole number from 1 on"]),
         ({"max_resident_rollout_tasks": 0}, ["`max_resident_rollout_tasks`"]),
         ({"health_check_workers": 0}, ["`health_check_workers`"]),
         (

@@ -84,6 +84,17 @@ def test_a_reference_to_an_instance_of_another_type_says_so(colours, parse):
         parse(colours, f"++{AGENT}.resources_server.name=policy_model")
 
 
+def test_an_environment_without_any_model_is_told_how_to_name_one(colours, parse):
+    with pytest.raises(ServerRefNotFoundError, match=r"there are: none\. Name a model server with --model-type"):
+        parse(colours, "~policy_model")
+
+
+def test_where_there_is_a_model_a_wrong_reference_is_no_reason_to_name_another(colours, parse):
+    with pytest.raises(ServerRefNotFoundError) as caught:
+        parse(colours, f"++{AGENT}.model_server.name=zzz")
+    assert "--model-type" not in str(caught.value)
+
+
 @pytest.mark.parametrize("admitted", ["[vllm_model]", "vllm_model"])
 def test_a_policy_model_that_a_verifier_does_not_admit_is_refused(colours, parse, admitted):
     with pytest.raises(

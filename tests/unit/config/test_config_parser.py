@@ -103,9 +103,16 @@ def test_a_wrong_reference_is_answered_with_the_right_one(colours, parse):
 def test_without_environment_file_all_policy_keys_are_asked_for_at_once(colours, parse):
     with pytest.raises(ConfigInterpolationError) as caught:
         parse(colours, skip_load_from_dotenv=True)
-    for key in ("policy_base_url", "policy_api_key", "policy_model_name"):
-        assert f"add ++{key}=<value>" in str(caught.value)
+    flags = {"policy_base_url": "--model-url", "policy_api_key": "--model-api-key", "policy_model_name": "--model"}
+    for key, flag in flags.items():
+        assert f"add {flag} <value> or ++{key}=<value>" in str(caught.value)
     assert "`policy_model.responses_api_models.openai_model.openai_api_key` (in " in str(caught.value)
+
+
+def test_an_open_policy_key_is_asked_for_with_its_flag_too(write, parse):
+    write("a.yaml", "policy_base_url: ???\n")
+    with pytest.raises(ConfigMissingValuesError, match=r"add --model-url <value> or \+\+policy_base_url=<value>"):
+        parse("+config_paths=[a.yaml]", skip_load_from_dotenv=True)
 
 
 def test_every_open_value_is_told_in_one_error(write, parse):
