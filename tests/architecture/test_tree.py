@@ -1,17 +1,19 @@
 """What the repository's files may not hold."""
 
 import re
+import string
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 from architecture.source_tree import REPOSITORY
 
 FOLDERS = ("src", "tests", "docs", "bench", "compat", ".ci")
 TOP_FILES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml", "requirements.lock")
 TEXT = {".py", ".pyi", ".md", ".yaml", ".yml", ".toml", ".txt", ".lock", ".jsonl", ".json", "", ".cfg", ".sh"}
-MACHINE_PLACES = re.compile(
-    "|".join(("/" + "work/main", "/" + "root/", "/" + r"home/\w+/", "/" + "Users/", r"C:\\" + "Users"))
-)
+ROOTS_OF_MACHINES = ("work", "root", "home", "Users", "mnt", "srv", "workspace")
+MACHINE_PLACES = re.compile(rf"(?<![\w.}})\]-])/(?:{'|'.join(ROOTS_OF_MACHINES)})/|[A-Z]:\\+Users\b")
 REGISTRIES = re.compile("|".join(("pypi" + r"\.org", "pythonhosted" + r"\.org", "arti" + "factory", "index" + "-url")))
 
 
@@ -34,6 +36,17 @@ def _holders(pattern: re.Pattern[str]) -> list[str]:
 
 def test_no_file_names_a_place_on_somebodys_machine():
     assert _holders(MACHINE_PLACES) == []
+
+
+@pytest.mark.parametrize("root", ROOTS_OF_MACHINES)
+@pytest.mark.parametrize("line", ['Path("/$root/shared/data")', "see /$root/a", "PATHS=a:/$root/b", "file:///$root/a"])
+def test_a_place_on_a_machine_is_known_wherever_it_stands(root, line):
+    assert MACHINE_PLACES.search(string.Template(line).substitute(root=root))
+
+
+@pytest.mark.parametrize("line", ["docs/work/a", "https://h.example/home/a", "the work/home balance", "{base}/work/a"])
+def test_a_path_below_something_else_is_no_place_on_a_machine(line):
+    assert not MACHINE_PLACES.search(line)
 
 
 def test_no_file_names_a_package_registry():

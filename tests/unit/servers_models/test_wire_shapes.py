@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -257,10 +258,12 @@ def test_a_chat_request_with_an_unknown_field_is_refused():
         NeMoGymChatCompletionCreateParamsNonStreaming.model_validate({"messages": messages, "top_k": 1})
 
 
-SHARED_ROWS = sorted(Path("/work/shared/data/rows").glob("*.jsonl"))
+CHECKOUT = Path(__file__).resolve().parents[3]
+SHARED_DATA = Path(os.environ.get("ROLLBOOK_SHARED_DATA") or CHECKOUT.parent / "shared" / "data" / "rows")
+SHARED_ROWS = sorted(SHARED_DATA.glob("*.jsonl"))
 
 
-@pytest.mark.skipif(not SHARED_ROWS, reason="the real task rows are not on this machine")
+@pytest.mark.skipif(not SHARED_ROWS, reason=f"no task rows at {SHARED_DATA}")
 @pytest.mark.parametrize("path", SHARED_ROWS, ids=lambda path: path.stem)
 def test_the_requests_of_real_rows_come_back_out_as_they_came_in(path):
     for line in path.read_text("utf-8").splitlines():
