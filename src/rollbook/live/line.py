@@ -53,6 +53,8 @@ def _pace(snapshot: Snapshot) -> list[str]:
 
 def duration(seconds: float) -> str:
     """Return `seconds` as a person writes them: `54s`, `3m20s`, `2h05m`."""
+    if 0 < seconds < 1:
+        return f"{max(seconds, 0.1):.1f}s"
     whole = round(seconds)
     if whole < _MINUTE:
         return f"{whole}s"

@@ -17,6 +17,7 @@ from rollbook.records.record import Record
 from rollbook.records.standing import Standings
 
 _SECONDS_A_MINUTE = 60.0
+_SHORTEST_RATED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Progress:
     started_at: float
     _planned: int = 0
     _settled_before: int = 0
+    _scored_before: int = 0
     _standings: Standings = field(default_factory=Standings)
     _counts: Counter[type[Outcome]] = field(default_factory=Counter)
     _rewards: float = 0.0
@@ -60,8 +62,9 @@ class Progress:
     def add(self, event: Event) -> None:
         """Fold one event."""
         match event:
-            case RunPlanned(rollouts=rollouts, settled=settled):
-                self._planned, self._settled_before = rollouts, settled
+            case RunPlanned():
+                self._planned, self._settled_before = event.rollouts, event.settled
+                self._scored_before, self._rewards = event.settled_scored, event.settled_rewards
             case AttemptStarted():
                 self._in_flight += 1
             case AttemptEnded(record=record):
@@ -88,20 +91,21 @@ class Progress:
         """Return the counts at `now`, monotonic seconds."""
         counts = self._counts
         here = sum(count for kind, count in counts.items() if kind not in (Evidence, NeverStarted))
+        scored = self._scored_before + counts[Scored]
         elapsed = max(0.0, now - self.started_at)
-        rate = here / elapsed if here and elapsed > 0 else None
+        rate = here / elapsed if here and elapsed >= _SHORTEST_RATED else None
         owed = self._planned - self._settled_before - here - counts[NeverStarted]
         return Snapshot(
             planned=self._planned,
             finished=self._settled_before + here,
-            scored=counts[Scored],
+            scored=scored,
             masked=counts[Masked],
             unscored=counts[Unscored],
             failed=counts[Failed],
             interrupted=counts[Interrupted],
             never_started=counts[NeverStarted],
             in_flight=self._in_flight,
-            mean_reward=self._rewards / counts[Scored] if counts[Scored] else None,
+            mean_reward=self._rewards / scored if scored else None,
             elapsed=elapsed,
             per_minute=rate * _SECONDS_A_MINUTE if rate else None,
             seconds_left=max(0, owed) / rate if rate and not self._ended else None,

@@ -4,7 +4,7 @@ Rules:
 * A view is an observer: it is handed events, and never reaches the run.
 * Lines are timed, not counted: at most one in `_AT_MOST_EVERY` seconds, at least one in `_AT_LEAST_EVERY` while
   `beat` is called, and the last one says what the artifacts hold.
-* The first failures of each class are told as they happen; the rest are counted, so that a log stays small.
+* The first failures of each class and cause are told as they happen; the rest are counted, so that a log stays small.
 * Text that came from data is escaped before it is written.
 
 Source: collection.md §3.9; cases RC-56, RC-61.
@@ -35,6 +35,7 @@ _AT_LEAST_EVERY: Final = 30.0
 _BEAT: Final = 1.0
 _TOLD_PER_CLASS: Final = 3
 _LONGEST_MESSAGE: Final = 200
+_LONGEST_CAUSE: Final = 160
 
 
 class View(Protocol):
@@ -54,22 +55,25 @@ class View(Protocol):
 
 
 class FailureLines:
-    """Which failures are told in full: the first of each class."""
+    """Which failures are told in full: the first of each class and cause."""
 
     def __init__(self) -> None:
-        self._told: Counter[str] = Counter()
+        self._told: Counter[tuple[str, str]] = Counter()
 
-    def line_for(self, record: Record) -> str | None:
-        """Return the line that tells of `record`, or None when it is only counted."""
+    def line_for(self, record: Record, cause: str | None = None) -> str | None:
+        """Return the line that tells of `record` and its `cause`, or None when it is only counted."""
         failure = _failure(record.outcome)
         if failure is None:
             return None
         failure_class, message = failure
-        self._told[failure_class] += 1
-        if self._told[failure_class] > _TOLD_PER_CLASS:
+        why = (cause or "")[:_LONGEST_CAUSE]
+        self._told[failure_class, why] += 1
+        told = self._told[failure_class, why]
+        if told > _TOLD_PER_CLASS:
             return None
-        more = " (further ones of this class are counted)" if self._told[failure_class] == _TOLD_PER_CLASS else ""
-        return escaped(f"rollout {record.key} {failure_class}: {message[:_LONGEST_MESSAGE]}{more}")
+        more = " (further ones of this class are counted)" if told == _TOLD_PER_CLASS else ""
+        said = ": ".join(part for part in (message[:_LONGEST_MESSAGE], why) if part)
+        return escaped(f"rollout {record.key} {failure_class}: {said}{more}")
 
 
 def _failure(outcome: Outcome) -> tuple[str, str] | None:
@@ -97,8 +101,8 @@ class LineView:
         match event:
             case RunPlanned():
                 self._write_plan(event)
-            case AttemptEnded(record=record):
-                self._tell(record)
+            case AttemptEnded():
+                self._tell(event)
             case RunEnded():
                 self.close()
             case _:
@@ -109,8 +113,8 @@ class LineView:
         self._write(f"{plan.tasks} tasks, {plan.rollouts} rollouts planned{settled}")
         self._last = self._progress.started_at = self._clock.monotonic()
 
-    def _tell(self, record: Record) -> None:
-        told = self._failures.line_for(record)
+    def _tell(self, ended: AttemptEnded) -> None:
+        told = self._failures.line_for(ended.record, ended.cause)
         if told is not None:
             self._write(told)
         self._write_if_older_than(_AT_MOST_EVERY)
@@ -155,7 +159,7 @@ class TerminalView:
         if isinstance(event, RunPlanned):
             self._progress.started_at = self._clock.monotonic()
         elif isinstance(event, AttemptEnded):
-            told = self._failures.line_for(event.record)
+            told = self._failures.line_for(event.record, event.cause)
             if told is not None:
                 self._live.console.print(Text(told))
         elif isinstance(event, RunEnded):

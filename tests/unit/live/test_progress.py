@@ -71,6 +71,16 @@ def test_rollouts_settled_before_count_as_finished_and_not_in_the_rate():
     assert seen.seconds_left == pytest.approx(180.0)
 
 
+def test_the_mean_of_a_resumed_run_covers_the_run():
+    progress = fold(RunPlanned(4, 4, 3, settled_scored=3, settled_rewards=1.5), started(0), ended(0, Scored(1.0)))
+    seen = progress.snapshot(now=160.0)
+    assert (seen.mean_reward, seen.scored, seen.finished) == (0.625, 4, 4)
+
+
+def test_a_run_of_under_a_second_has_no_rate():
+    assert fold(RunPlanned(1, 1), started(0), ended(0, Scored(1.0))).snapshot(now=100.2).per_minute is None
+
+
 def test_nothing_is_left_once_the_run_ended():
     progress = fold(RunPlanned(2, 2), started(0), ended(0, Interrupted("kill_shaped")), RunEnded())
     seen = progress.snapshot(now=101.0)
@@ -114,6 +124,8 @@ def test_the_line_says_what_there_is_and_nothing_else(snapshot, text):
     assert line(snapshot) == text
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0s"), (59.4, "59s"), (200, "3m20s"), (7500, "2h05m")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0s"), (0.2, "0.2s"), (59.4, "59s"), (200, "3m20s"), (7500, "2h05m")]
+)
 def test_durations_are_written_as_people_write_them(seconds, text):
     assert duration(seconds) == text

@@ -36,8 +36,8 @@ def started(task):
     return AttemptStarted(RolloutKey(task, 0), 0, at=0.0)
 
 
-def ended(task, outcome):
-    return AttemptEnded(Record(RolloutKey(task, 0), 0, outcome, "r"), elapsed=1.0, at=0.0)
+def ended(task, outcome, cause=None):
+    return AttemptEnded(Record(RolloutKey(task, 0), 0, outcome, "r"), elapsed=1.0, at=0.0, cause=cause)
 
 
 def a_slow_run(view, clock, stream, rollouts=1000, seconds_each=0.6):
@@ -106,6 +106,17 @@ def test_the_first_failures_of_a_class_are_told_and_the_rest_are_counted():
     told = [text for text in stream.getvalue().splitlines() if "HTTP 500" in text]
     assert len(told) == 3
     assert told[-1].endswith("(further ones of this class are counted)")
+
+
+def test_a_failure_of_another_cause_is_told_with_it():
+    stream, clock = io.StringIO(), HeldClock()
+    view = LineView(stream, clock)
+    for task in range(5):
+        view.observe(ended(task, Failed("agent_run_error", "HTTP 500"), "KeyError: 'a'"))
+    view.observe(ended(5, Failed("agent_run_error", "HTTP 500"), "no such \x1b[31m file" + "x" * 500))
+    last = stream.getvalue().splitlines()[-1]
+    assert last.startswith(r"rollout 5-0 agent_run_error: HTTP 500: no such \x1b[31m filexx")
+    assert len(last) < 230
 
 
 def test_a_failure_message_cannot_drive_the_terminal():
