@@ -52,7 +52,7 @@ def _named(entries: Sequence[CatalogEntry], wanted: str, what: str) -> CatalogEn
             return entry
     near = difflib.get_close_matches(wanted, [entry.name for entry in entries])
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    raise ConfigError(f"no {wanted} among the {what}.{hint}")
+    raise ConfigError(f"no {wanted} among the {what}.{hint} `gym list {what.replace(' ', '-')}` shows all.")
 
 
 def as_json(entry: CatalogEntry) -> dict[str, object]:

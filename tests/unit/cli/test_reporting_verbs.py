@@ -55,7 +55,7 @@ def test_one_entry_is_shown_with_how_to_use_it(here, capsys):
 
 def test_an_entry_that_is_not_there_is_answered_with_the_nearest(here, capsys):
     assert exit_code_of(["list", "resources-servers", "colors"]) == 1
-    assert "Did you mean colours?" in capsys.readouterr().err
+    assert "Did you mean colours? `gym list resources-servers` shows all." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["environments", "benchmarks", "agents", "models"])
