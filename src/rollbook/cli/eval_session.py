@@ -40,7 +40,17 @@ def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) ->
     clock = SystemClock()
     view = view_for(sys.stderr, clock)
     request = EvaluationRequest(settings, cfg, serve, view.observe, log_dir_of(cfg))
-    _show(in_event_loop(_watched(request, view, clock)), as_json=as_json)
+    try:
+        result = in_event_loop(_watched(request, view, clock))
+    except KeyboardInterrupt:
+        _say_how_to_go_on(Path(settings.output_jsonl_fpath))
+        raise
+    _show(result, as_json=as_json)
+
+
+def _say_how_to_go_on(output: Path) -> None:
+    if output.exists():
+        note(f"What finished is in {output}; go on with --resume.")
 
 
 async def _watched(request: EvaluationRequest, view: View, clock: Clock) -> EvaluationResult:

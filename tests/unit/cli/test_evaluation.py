@@ -1,6 +1,7 @@
 """`gym eval run` from end to end: what goes to which stream, and what a bad input leaves behind."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -88,3 +89,20 @@ def test_a_limit_of_zero_runs_nothing_and_says_so(tmp_path):
     assert done.returncode == 0
     assert "nothing to do" in done.stderr
     assert not (tmp_path / "out" / "r.jsonl").exists()
+
+
+def test_an_interrupted_run_says_where_its_results_are_and_how_to_go_on(tmp_path):
+    output = tmp_path / "r.jsonl"
+    slow = "++policy_model.responses_api_models.simulated_model.latency={distribution: constant, mean_seconds: 30}"
+    command = [sys.executable, "-m", "rollbook.cli", "eval", "run", "--resources-server", "mcqa"]
+    command += ["--model-type", "simulated_model", "-o", str(output), slow]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        told = iter(process.stderr.readline, "")
+        assert any("rollouts planned" in line for line in told)
+        while not output.exists():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert f"What finished is in {output}; go on with --resume." in rest
+    assert "Traceback" not in rest
