@@ -24,7 +24,7 @@ UNSUPPORTED_FIELDS = (
     "prompt",
     "truncation",
 )
-_SAME_NAME = (
+SAME_NAME = (
     "metadata",
     "model",
     "moderation",
@@ -39,6 +39,7 @@ _SAME_NAME = (
     "top_p",
     "user",
 )
+"""Fields that both dialects call the same."""
 _NAMED = ("function", "custom")
 
 
@@ -52,7 +53,7 @@ def chat_params(request: Mapping[str, Any], with_tokens: bool) -> JsonObject:
     source = given["input"]
     messages = [user_message(source)] if isinstance(source, str) else chat_messages(source, with_tokens)
     params: JsonObject = {"messages": with_instructions(given.get("instructions"), messages)}
-    params.update({key: given[key] for key in _SAME_NAME if key in given})
+    params.update({key: given[key] for key in SAME_NAME if key in given})
     if "max_output_tokens" in given:
         params["max_tokens"] = given["max_output_tokens"]
     params.update(_reasoning(given.get("reasoning") or {}))

@@ -13,26 +13,12 @@ from typing import Any
 
 from rollbook.records.json_values import JsonObject
 from rollbook.servers.converter.responses_converter_reply import THINK
+from rollbook.servers.converter.responses_converter_request import SAME_NAME
 from rollbook.servers.openai.openai_training import TOKEN_KEYS
 
-_SAME_NAME = (
-    "metadata",
-    "model",
-    "moderation",
-    "parallel_tool_calls",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "safety_identifier",
-    "service_tier",
-    "store",
-    "temperature",
-    "top_logprobs",
-    "top_p",
-    "user",
-)
 _READ = frozenset(
     {
-        *_SAME_NAME,
+        *SAME_NAME,
         "logprobs",
         "max_completion_tokens",
         "max_tokens",
@@ -57,7 +43,7 @@ def responses_params(chat: Mapping[str, Any]) -> JsonObject:
         msg = f"a Responses request has no counterpart of {', '.join(unknown)}; leave them out of the request"
         raise NotImplementedError(msg)
     params: JsonObject = {"input": responses_items(given["messages"])}
-    params.update({key: given[key] for key in _SAME_NAME if key in given})
+    params.update({key: given[key] for key in SAME_NAME if key in given})
     limit = given.get("max_completion_tokens", given.get("max_tokens"))
     if limit is not None:
         params["max_output_tokens"] = limit
