@@ -1,0 +1,153 @@
+"""How a run is: one value that the terminal, programs and a chain of jobs are told from.
+
+Rules:
+* Every planned rollout is in exactly one part of the coverage, and in one reason of what a resume would run or leave.
+* The exit code follows from the value alone; nobody else decides it.
+
+Source: collection.md §5, §9.3, §17.3; cases RC-21, RC-53.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Final, Protocol
+
+from rollbook.records.standing import Coverage
+
+DONE: Final = 0
+RESUMABLE: Final = 3
+INCOMPLETE: Final = 4
+VIOLATED: Final = 5
+
+
+class RunState(StrEnum):
+    """Whether somebody works on a run, and whether its files can be believed."""
+
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"
+    FINISHED = "finished"
+    DAMAGED = "damaged"
+
+
+class FilePath(Protocol):
+    """Where a file lies; a `pathlib.Path` is one."""
+
+    def __fspath__(self) -> str:
+        """Return the path as text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is wrong with a file; `place` is `file:line`, or the file alone."""
+
+    place: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStatus:
+    """One process's stay in the run; `closed_at` and `how` are None while it runs, and when it died."""
+
+    number: int
+    opened_at: str
+    closed_at: str | None
+    how: str | None
+    host: str
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """The rollouts of one agent on one environment server.
+
+    `failure_kinds` counts the failures that stand by kind; `final_zeros` counts those that are final and count as zero.
+    """
+
+    agent: str | None
+    server: str | None
+    coverage: Coverage
+    mean_reward: float | None
+    failure_kinds: Mapping[str, int] = field(default_factory=dict)
+    final_zeros: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """One run, as its files tell it.
+
+    `attempts` counts reserved numbers and `refused` those of them that never ran; `owed_by` and `not_owed_by` split the
+    plan by why a resume would run a rollout or leave it; `elapsed_s` sums the sessions' active time, in seconds.
+    """
+
+    output: FilePath
+    state: RunState
+    run_id: str | None
+    managed: bool
+    coverage: Coverage
+    groups: tuple[GroupStatus, ...]
+    sessions: tuple[SessionStatus, ...]
+    attempts: int
+    refused: int
+    cap: int
+    owed_by: Mapping[str, int]
+    not_owed_by: Mapping[str, int]
+    damage: tuple[Damage, ...]
+    started_at: str | None
+    elapsed_s: float | None
+    tokens: Mapping[str, int] | None
+    notes: tuple[str, ...]
+
+    @property
+    def owed(self) -> int:
+        """How many rollouts a resume would run."""
+        return sum(self.owed_by.values())
+
+    @property
+    def final_zeros(self) -> int:
+        """How many rollouts ended for good and count as zero."""
+        return sum(group.final_zeros for group in self.groups)
+
+    @property
+    def is_believable(self) -> bool:
+        """Whether the law holds and no file is damaged."""
+        return self.coverage.law_holds and not self.damage and self.state is not RunState.DAMAGED
+
+
+def exit_code(status: RunStatus, *, require_complete: bool) -> int:
+    """Return what a command about the run ends with.
+
+    5 when the law is violated or a file is damaged; 4 when everything was to be scored and is not; 3 when a resume
+    would run something, or something is in flight; 0 when there is nothing that a resume would do.
+    """
+    coverage = status.coverage
+    if not status.is_believable:
+        return VIOLATED
+    if require_complete and coverage.scored < coverage.planned:
+        return INCOMPLETE
+    return RESUMABLE if status.owed or coverage.in_flight else DONE
+
+
+def exit_code_of_all(statuses: Iterable[RunStatus], *, require_complete: bool) -> int:
+    """Return the gravest exit code of several runs."""
+    return max((exit_code(status, require_complete=require_complete) for status in statuses), default=DONE)
+
+
+def summed(coverages: Sequence[Coverage]) -> Coverage:
+    """Return the coverage of several plans taken together."""
+    classes: Counter[str] = Counter()
+    for coverage in coverages:
+        classes.update(coverage.failed_by_class)
+    counts = [part.name for part in fields(Coverage) if part.name != "failed_by_class"]
+    sums = {name: sum(getattr(coverage, name) for coverage in coverages) for name in counts}
+    return Coverage(**sums, failed_by_class=dict(sorted(classes.items())))
+
+
+def counted(mappings: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    """Return the sum of several counts, names in the order in which they first appear."""
+    total: Counter[str] = Counter()
+    for mapping in mappings:
+        total.update(mapping)
+    return dict(total)
