@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo test check bench crash clean
 
 $(STAMP): pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,10 @@ check: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/run.py
+
+crash: N ?= 500
+crash: $(VENV)/.installed-test
+	PYTHONPATH=tests $(BIN)/python -m crash.campaign --kills $(N)
 
 clean:
 	rm -rf $(VENV) results

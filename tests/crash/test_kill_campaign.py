@@ -1,0 +1,15 @@
+"""A sample of the kill campaign; `make crash N=500` plays all of it."""
+
+import pytest
+
+from crash import campaign
+
+KILLS = 15
+SECONDS = 25.0
+
+
+@pytest.mark.crash
+def test_a_run_that_is_killed_and_resumed_loses_no_rollout_and_pays_for_none_twice():
+    count = campaign.fought(KILLS, seconds=SECONDS)
+    assert count.violations == []
+    assert count.killed > 0
