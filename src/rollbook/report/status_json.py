@@ -1,0 +1,123 @@
+"""How a run is, for programs: one document for one run or for many, with the numbers that a chain of jobs needs.
+
+Rules:
+* What is undefined is null; no key comes and goes with the data.
+* `outstanding` is what a resume would run: inputs = succeeded + terminal + at_cap + held + in_flight + outstanding.
+* `recovery` counts the plan in the field's own words, each rollout once.
+
+Source: collection.md §9.3, §20(10); case RC-21.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Final
+
+from rollbook.records.json_values import JsonObject
+from rollbook.records.run_status import (
+    GroupStatus,
+    RunState,
+    RunStatus,
+    counted,
+    exit_code,
+    exit_code_of_all,
+    summed,
+)
+from rollbook.records.standing import Coverage
+
+SCHEMA_VERSION: Final = 1
+_GRAVEST_FIRST: Final = (RunState.DAMAGED, RunState.RUNNING, RunState.INTERRUPTED, RunState.FINISHED)
+
+
+def status_json(statuses: Sequence[RunStatus], *, require_complete: bool) -> JsonObject:
+    """Return the runs one by one under `runs`, and beside it the same numbers summed."""
+    coverage = summed([status.coverage for status in statuses])
+    owed_by = counted(status.owed_by for status in statuses)
+    not_owed_by = counted(status.not_owed_by for status in statuses)
+    final_zeros = sum(status.final_zeros for status in statuses)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "state": _state_of_all(statuses),
+        "exit_code": exit_code_of_all(statuses, require_complete=require_complete),
+        **_counts(coverage, owed_by, not_owed_by, final_zeros),
+        "runs": [_run(status, require_complete=require_complete) for status in statuses],
+    }
+
+
+def recovery(coverage: Coverage, not_owed_by: Mapping[str, int], retryable: int, final_zeros: int) -> dict[str, int]:
+    """Return the plan counted in the words by which the field's launchers decide what to do next.
+
+    `missing` has nothing on disk that says how it ended, `omitted` ended without a result or was not sent, and
+    `judge_recoverable` failed with an answer that can be judged again. `unscored` is ours: a result without a reward.
+    """
+    settled, exhausted = not_owed_by.get("settled", 0), not_owed_by.get("exhausted", 0)
+    return {
+        "scored": coverage.scored,
+        "masked": coverage.masked,
+        "unscored": coverage.unscored,
+        "model_final": final_zeros,
+        "terminal": settled - final_zeros,
+        "exhausted": exhausted,
+        "judge_recoverable": coverage.failed - settled - exhausted - retryable,
+        "retryable": retryable,
+        "omitted": coverage.interrupted + coverage.never_started,
+        "missing": coverage.untouched + coverage.in_flight,
+    }
+
+
+def _counts(
+    coverage: Coverage, owed_by: Mapping[str, int], not_owed_by: Mapping[str, int], final_zeros: int
+) -> JsonObject:
+    results = ("scored", "masked", "unscored")
+    return {
+        "inputs": coverage.planned,
+        "expected": coverage.planned,
+        "succeeded": sum(not_owed_by.get(reason, 0) for reason in results),
+        "terminal": not_owed_by.get("settled", 0),
+        "at_cap": not_owed_by.get("exhausted", 0),
+        "held": not_owed_by.get("held", 0),
+        "in_flight": coverage.in_flight,
+        "outstanding": sum(owed_by.values()),
+        "owed_by": dict(owed_by),
+        "not_owed_by": dict(not_owed_by),
+        "law_holds": coverage.law_holds,
+        "coverage": asdict(coverage),
+        "recovery": recovery(coverage, not_owed_by, owed_by.get("retryable", 0), final_zeros),
+    }
+
+
+def _run(status: RunStatus, *, require_complete: bool) -> JsonObject:
+    return {
+        "output": os.fspath(status.output),
+        "run_id": status.run_id,
+        "managed": status.managed,
+        "state": status.state.value,
+        "exit_code": exit_code(status, require_complete=require_complete),
+        **_counts(status.coverage, status.owed_by, status.not_owed_by, status.final_zeros),
+        "agents": [_group(group) for group in status.groups],
+        "sessions": [asdict(session) for session in status.sessions],
+        "attempts": status.attempts,
+        "refused": status.refused,
+        "cap": status.cap,
+        "started_at": status.started_at,
+        "elapsed_s": status.elapsed_s,
+        "tokens": None if status.tokens is None else dict(status.tokens),
+        "damage": [asdict(damage) for damage in status.damage],
+        "notes": list(status.notes),
+    }
+
+
+def _group(group: GroupStatus) -> JsonObject:
+    return {
+        "agent": group.agent,
+        "server": group.server,
+        "mean_reward": group.mean_reward,
+        "coverage": asdict(group.coverage),
+        "failure_kinds": dict(group.failure_kinds),
+        "final_zeros": group.final_zeros,
+    }
+
+
+def _state_of_all(statuses: Sequence[RunStatus]) -> str | None:
+    found = {status.state for status in statuses}
+    return next((state.value for state in _GRAVEST_FIRST if state in found), None)

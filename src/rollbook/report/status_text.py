@@ -1,0 +1,151 @@
+"""How a run is, as text: the law with its numbers, who did how well, what a resume would do and why, what is damaged.
+
+Rules:
+* 80 columns and no colour; a path and a command stand whole on one line.
+* A run that cannot be believed says so before anything else, and is not told to go on.
+* Nothing is counted here: every number is the status's own.
+
+Source: collection.md §9.3; cases RC-21, RC-27, RC-61.
+"""
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+from rollbook.records.run_status import GroupStatus, RunState, RunStatus, SessionStatus, counted, summed
+from rollbook.report.status_words import (
+    STATES,
+    counts_in_words,
+    duration,
+    item,
+    labelled,
+    law_in_words,
+    number_of,
+    reason_line,
+)
+from rollbook.report.words import number, shown
+from rollbook.scoring.coverage_text import standing_in_words
+
+DAMAGE_SHOWN: Final = 20
+_MARGIN: Final = 10
+
+
+def status_text(statuses: Sequence[RunStatus]) -> str:
+    """Return one run told in full, or several as a list with their sum."""
+    if len(statuses) == 1:
+        return "\n".join(_one(statuses[0]))
+    return "\n".join([*chain.from_iterable(map(_listed, statuses)), "", *_sum(statuses)])
+
+
+def resume_command(output: str) -> str:
+    """Return what to type to go on with the run at `output`."""
+    return f"gym eval run … --resume --output {shlex.quote(output)}"
+
+
+def _one(status: RunStatus) -> Iterator[str]:
+    yield from _damage(status)
+    yield from _facts(status)
+    yield from _section("Agents", chain.from_iterable(map(_group, status.groups)))
+    yield from _section("Sessions", chain.from_iterable(_session(session, status) for session in status.sessions))
+    yield ""
+    yield from _resume(status)
+    yield from _section("Notes", chain.from_iterable(item(shown(note)) for note in status.notes))
+
+
+def _damage(status: RunStatus) -> Iterator[str]:
+    if status.damage:
+        yield from ["DAMAGED", *_places(status, "  "), ""]
+
+
+def _places(status: RunStatus, margin: str) -> Iterator[str]:
+    for damage in status.damage[:DAMAGE_SHOWN]:
+        yield f"{margin}{shown(damage.place)}: {shown(damage.what)}"
+    if len(status.damage) > DAMAGE_SHOWN:
+        yield f"{margin}and {len(status.damage) - DAMAGE_SHOWN} more places; --json names all"
+
+
+def _facts(status: RunStatus) -> Iterator[str]:
+    run = f", run {status.run_id}" if status.run_id else ""
+    yield shown(f"{'Run'.ljust(_MARGIN)}{os.fspath(status.output)}{run}{'' if status.managed else ', no manifest'}")
+    yield from labelled("State", STATES[status.state], _MARGIN)
+    yield from labelled("Law", law_in_words(status.coverage), _MARGIN)
+    if status.coverage.failed_by_class:
+        yield from labelled("Failed", counts_in_words(status.coverage.failed_by_class), _MARGIN)
+    yield from labelled("Attempts", _attempts(status), _MARGIN)
+    yield from labelled("Time", _time(status), _MARGIN)
+    if status.tokens is not None:
+        yield from labelled("Tokens", counts_in_words(status.tokens), _MARGIN)
+
+
+def _attempts(status: RunStatus) -> str:
+    refused = f", {status.refused} of them turned away and sent again" if status.refused else ""
+    return f"{status.attempts} reserved{refused}; a rollout may fail {number_of(status.cap, 'time')}"
+
+
+def _time(status: RunStatus) -> str:
+    started = f"started {shown(status.started_at)}, " if status.started_at else ""
+    return f"{started}{duration(status.elapsed_s)} of work in {number_of(len(status.sessions), 'session')}"
+
+
+def _group(group: GroupStatus) -> list[str]:
+    name = group.agent or "no agent"
+    server = f" on {group.server}" if group.server else ""
+    mean = f", mean reward {number(group.mean_reward)}"
+    return item(shown(f"{name}{server}: {standing_in_words(group.coverage)}{mean}"))
+
+
+def _session(session: SessionStatus, status: RunStatus) -> list[str]:
+    told = f"{session.number}: {session.opened_at} {_end(session, status)}, {session.host} pid {session.pid}"
+    return [*item(shown(told)), f"    {shown(session.command)}"]
+
+
+def _end(session: SessionStatus, status: RunStatus) -> str:
+    if session.closed_at:
+        return f"to {session.closed_at}" + (f", {session.how}" if session.how else "")
+    runs = status.state is RunState.RUNNING and session is status.sessions[-1]
+    return "until now, running" if runs else "and its process died"
+
+
+def _resume(status: RunStatus) -> Iterator[str]:
+    running = status.state is RunState.RUNNING
+    if status.owed:
+        yield f"{'Still to run' if running else 'A resume would run'} {number_of(status.owed, 'rollout')}:"
+        yield from _reasons(status.owed_by)
+    else:
+        yield "Nothing is left to run." if running else "A resume would run nothing."
+    if status.not_owed_by:
+        yield f"It {'leaves' if running else 'would leave'} {number_of(sum(status.not_owed_by.values()), 'rollout')}:"
+        yield from _reasons(status.not_owed_by)
+    yield from _what_to_type(status)
+
+
+def _reasons(counts: Mapping[str, int]) -> Iterator[str]:
+    return chain.from_iterable(item(reason_line(reason, count)) for reason, count in counts.items() if count)
+
+
+def _what_to_type(status: RunStatus) -> Iterator[str]:
+    if not status.is_believable:
+        yield "Do not resume it before its files are mended: what the counts say may be wrong."
+    elif status.owed and status.state is not RunState.RUNNING:
+        yield f"Go on: {shown(resume_command(os.fspath(status.output)))}"
+
+
+def _section(heading: str, lines: Iterator[str]) -> Iterator[str]:
+    told = list(lines)
+    return iter(["", heading, *told] if told else [])
+
+
+def _listed(status: RunStatus) -> list[str]:
+    """Tell one of several runs: where, how far, what is left."""
+    owed = f", {status.owed} owed" if status.owed else ""
+    state = f"{status.state.value}; {standing_in_words(status.coverage)}{owed}"
+    return [shown(os.fspath(status.output)), *item(shown(state)), *_places(status, "    ")]
+
+
+def _sum(statuses: Sequence[RunStatus]) -> Iterator[str]:
+    yield f"{len(statuses)} runs"
+    yield from labelled("Law", law_in_words(summed([status.coverage for status in statuses])), _MARGIN)
+    yield from labelled("Owed", counts_in_words(counted(status.owed_by for status in statuses)), _MARGIN)
+    yield from labelled("Left", counts_in_words(counted(status.not_owed_by for status in statuses)), _MARGIN)
