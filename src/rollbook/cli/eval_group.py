@@ -10,6 +10,10 @@ from rollbook.cli.verb import Verb, VerbGroup
 
 command: Final = VerbGroup(
     "eval",
-    {"run": Verb("rollbook.cli.eval_run", "Collect rollouts and score them.")},
+    {
+        "run": Verb("rollbook.cli.eval_run", "Collect rollouts and score them."),
+        "status": Verb("rollbook.cli.eval_status", "Show how a run is, and what a resume would do."),
+        "explain": Verb("rollbook.cli.eval_explain", "Tell what happened to a rollout."),
+    },
     summary="Run tasks against servers and score what comes back.",
 )
