@@ -295,7 +295,7 @@ def _ourselves(now: float, inode: int) -> Holder:
         pid=os.getpid(),
         host=os.uname().nodename,
         boot=_boot(),
-        started=_state_and_start(os.getpid())[1],
+        started=_activity_and_start(os.getpid())[1],
         since=datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
         inode=inode,
     )
@@ -320,7 +320,7 @@ def _fate_of_process(pid: int, started: str) -> _Fate:
         return _Fate.GONE
     except PermissionError:
         pass
-    letter, start = _state_and_start(pid)
+    letter, start = _activity_and_start(pid)
     if letter in _ENDED:
         return _Fate.GONE
     if not started or not start:
@@ -328,8 +328,8 @@ def _fate_of_process(pid: int, started: str) -> _Fate:
     return _Fate.LIVING if start == started else _Fate.GONE
 
 
-def _state_and_start(pid: int) -> tuple[str, str]:
-    """Return the letter of what a process does and its start time in ticks since boot; both empty without `/proc`."""
+def _activity_and_start(pid: int) -> tuple[str, str]:
+    """Return the letter of what a process does and its start in ticks since boot; both empty without `/proc`."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes().decode("ascii", "replace")
     except OSError:
