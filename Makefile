@@ -36,6 +36,7 @@ bench: $(VENV)/.installed-test
 crash: N ?= 500
 crash: $(VENV)/.installed-test
 	PYTHONPATH=tests $(BIN)/python -m crash.campaign --kills $(N)
+	PYTHONPATH=tests $(BIN)/python -m crash.cuts
 
 clean:
 	rm -rf $(VENV) results

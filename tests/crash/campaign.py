@@ -183,7 +183,7 @@ class Played:
         self._violated(self._owed())
 
     def _witness(self) -> claims.Witness:
-        return claims.Witness(self.log.read_bytes())
+        return claims.Witness.of_log(self.log.read_bytes())
 
     def _violated(self, sentences: Iterator[str] | list[str]) -> None:
         found = list(sentences)
@@ -235,6 +235,7 @@ class Played:
         self._violated(claims.sent_once(witness))
         self._violated(claims.sent_after_reservation(files, witness))
         self._violated(claims.results_are_the_servers(files, witness))
+        self._violated(claims.results_are_right(files))
         self._violated(claims.nothing_paid_twice(self.before, self.asked, witness))
         self._violated(f"process {left} of the session is left" for left in _in_session(pid))
         self.before, self.asked = files, witness.asked()
@@ -352,6 +353,7 @@ def fought(kills: int, *, seconds: float, faults: bool = True, first: int = 0, s
     """Play a campaign and return its counts; folders of rounds with violations stay."""
     base = Path(tempfile.mkdtemp(prefix="rollbook-crash-"))
     campaign = Campaign(kills, seconds, faults, first, base)
+    _ = knows("--retry-for", "eval", "run", "--help"), knows("status", "eval", "--help")
     with serving(slots) as server:
         started = time.monotonic()
         quiet = Played(-1, server.ports[0], base / "quiet", faults=False, duration=0.0)

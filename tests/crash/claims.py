@@ -7,7 +7,8 @@ Rules:
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from crash.script import reward_of
@@ -51,15 +52,24 @@ def attempt_of(row: Mapping) -> Attempt:
     return (*key_of(row), row.get("_ng_attempt_index") or 0)
 
 
+@dataclass(frozen=True)
 class Witness:
-    """The server's log of one round."""
+    """What the server of a run saw: requests in order, the attempts it scored, the signals that fell."""
 
-    def __init__(self, log: bytes) -> None:
+    requests: Sequence[Attempt]
+    scored: frozenset[Attempt] = frozenset()
+    signals: Sequence[int] = ()
+
+    @classmethod
+    def of_log(cls, log: bytes) -> "Witness":
+        """Read a server's log."""
         events = [json.loads(line) for line in complete(log).splitlines()]
-        self.requests: list[Attempt] = [tuple(event["who"]) for event in events if event["e"] == "request"]
-        replies = [event for event in events if event["e"] == "reply"]
-        self.scored: set[Attempt] = {tuple(event["who"]) for event in replies if event["scored"]}
-        self.signals = [event["signal"] for event in events if event["e"] == "signal"]
+        scored = [event for event in events if event["e"] == "reply" and event["scored"]]
+        return cls(
+            requests=[tuple(event["who"]) for event in events if event["e"] == "request"],
+            scored=frozenset(tuple(event["who"]) for event in scored),
+            signals=[event["signal"] for event in events if event["e"] == "signal"],
+        )
 
     def asked(self) -> Counter[Key]:
         """Return how many requests each rollout took."""
@@ -128,11 +138,16 @@ def sent_after_reservation(files: Files, witness: Witness) -> Iterator[str]:
 
 
 def results_are_the_servers(files: Files, witness: Witness) -> Iterator[str]:
-    """Each result line is one that the server gave for that attempt, once for each rollout."""
-    rows = rows_of(files, RESULTS)
-    for row in rows:
+    """Each result line is one that the server gave for that attempt."""
+    for row in rows_of(files, RESULTS):
         if attempt_of(row) not in witness.scored:
             yield f"result of attempt {attempt_of(row)}, for which the server completed no scored reply"
+
+
+def results_are_right(files: Files) -> Iterator[str]:
+    """Each rollout has one result at most, with the reward that it was given."""
+    rows = rows_of(files, RESULTS)
+    for row in rows:
         if row.get("reward") != reward_of(*key_of(row)):
             yield f"result of {key_of(row)} has reward {row.get('reward')}"
     for key, count in Counter(map(key_of, rows)).items():
