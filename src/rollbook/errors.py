@@ -9,6 +9,7 @@
     │   ├── OutputExistsError                    the output is there already, and nothing said to replace it
     │   ├── NothingProducedError                 every dispatched rollout ended without a result
     │   ├── UnroutedRunError                     a `/run` failed and failures are not routed to the sidecar
+    │   ├── ResumeRefusedError                   a resume by settings or a plan that are not those of the run
     │   ├── IncompleteEvaluationError            a strict run that did not complete
     │   └── LedgerError                          a file that could not be written or read
     ├── ServingError                             servers that did not start, died, or cannot be found
@@ -125,6 +126,10 @@ class UnroutedRunError(RunError):
 
 class IncompleteEvaluationError(RunError):
     """A run that was to be complete and is not."""
+
+
+class ResumeRefusedError(RunError):
+    """A resume that would mix answers, or rewards, of two settings; names every key that differs."""
 
 
 class LedgerError(RunError):

@@ -1,0 +1,142 @@
+"""Whether a command agrees with the run that it is to go on with."""
+
+import pytest
+
+from rollbook.errors import ResumeRefusedError, RunError
+from rollbook.records.identity import RolloutKey
+from rollbook.recovery.agreement import Agreement, Difference, differences, verdict
+from rollbook.recovery.drift import Drift
+from rollbook.recovery.fingerprint import digest_of
+from rollbook.recovery.plan_digest import PlanComparison
+
+MODEL = "policy.responses_api_models.vllm.model"
+VERIFIER = "verifier.resources_servers.math.tolerance"
+OLD, NEW = "a" * 64, "b" * 64
+SAME = PlanComparison.unchanged(8)
+GROWN = PlanComparison(same=8, added=4)
+SHORTER = PlanComparison(same=2, missing=6)
+EDITED = PlanComparison(same=7, changed=(RolloutKey(1, 1),), changed_count=1)
+ELSEWHERE = PlanComparison(added=3, missing=8)
+
+
+def changes(*keys):
+    return differences(dict.fromkeys(keys, OLD), dict.fromkeys(keys, NEW))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ({MODEL: OLD}, {MODEL: OLD}, ()),
+        ({MODEL: OLD}, {MODEL: NEW}, (Difference(MODEL, Drift.RERUNS, OLD, NEW),)),
+        ({MODEL: OLD}, {}, (Difference(MODEL, Drift.RERUNS, OLD, None),)),
+        ({}, {MODEL: NEW}, (Difference(MODEL, Drift.RERUNS, None, NEW),)),
+        ({}, {"settings.limit": digest_of(None)}, ()),
+        ({"settings.limit": digest_of(None)}, {}, ()),
+        ({}, {"settings.limit": NEW}, (Difference("settings.limit", Drift.EXTENDS, None, NEW),)),
+        (
+            {MODEL: OLD},
+            {MODEL: OLD, f"{MODEL}s": digest_of(None)},
+            (Difference(f"{MODEL}s", Drift.RERUNS, None, digest_of(None)),),
+        ),
+    ],
+)
+def test_differences_name_what_is_not_alike(old, new, found):
+    assert differences(old, new) == found
+
+
+def test_a_server_that_only_new_rollouts_reach_extends_the_run():
+    other = "other.responses_api_agents.simple.max_steps"
+    found = differences({MODEL: OLD}, {MODEL: OLD, other: NEW})
+    assert found == (Difference(other, Drift.EXTENDS, None, NEW),)
+
+
+def test_a_server_in_the_place_of_another_is_no_addition():
+    found = differences(
+        {MODEL: OLD, "one.environment_servers.a.x": OLD}, {MODEL: OLD, "two.environment_servers.b.x": OLD}
+    )
+    assert {one.drift for one in found} == {Drift.RERUNS}
+
+
+def test_nothing_that_differs_is_nothing_to_tell():
+    assert verdict((), SAME) == Agreement(())
+
+
+@pytest.mark.parametrize(
+    ("keys", "comparison", "is_refused"),
+    [
+        (["settings.num_samples_in_parallel"], SAME, False),
+        (["policy.responses_api_models.vllm.api_key"], SAME, False),
+        (["settings.limit"], SAME, False),
+        (["settings.limit"], GROWN, False),
+        (["settings.limit"], SHORTER, False),
+        (["settings.limit"], PlanComparison(missing=8), False),
+        (["settings.prompt_config"], SAME, False),
+        (["settings.prompt_config"], EDITED, True),
+        ([], EDITED, True),
+        ([], ELSEWHERE, True),
+        ([], GROWN, False),
+        ([MODEL], SAME, True),
+        ([VERIFIER], SAME, True),
+        (["settings.unheard_of"], SAME, True),
+    ],
+)
+def test_a_resume_is_refused_where_answers_or_rewards_would_be_mixed(keys, comparison, is_refused):
+    assert (verdict(changes(*keys), comparison).refused is not None) is is_refused
+
+
+@pytest.mark.parametrize("comparison", [SAME, GROWN, SHORTER, EDITED, ELSEWHERE])
+def test_every_difference_that_matters_is_shown_with_both_digests(comparison):
+    keys = [MODEL, VERIFIER, "settings.limit", "settings.prompt_config"]
+    agreement = verdict(changes(*keys), comparison)
+    told = "\n".join([*agreement.notes, agreement.refused or ""])
+    assert [key for key in keys if f"{key}: {OLD[:12]} -> {NEW[:12]}" not in told] == []
+    assert OLD[:13] not in told
+
+
+def test_a_refused_rerun_says_how_to_go_on():
+    refused = verdict(changes(MODEL), SAME).refused
+    assert "would mix answers of two settings; start a new run with another --output" in refused
+    assert "+allow_unsafe_resume=true" in refused
+    assert "reverify" not in refused
+
+
+def test_a_refused_verifier_names_the_command_that_scores_anew():
+    refused = verdict(changes(VERIFIER), SAME).refused
+    assert "old verifier's rewards; score them anew with `gym eval reverify`" in refused
+    assert "+allow_unsafe_resume=true" in refused
+    assert "mix answers" not in refused
+
+
+def test_edited_rows_are_named_with_the_settings_that_shape_them():
+    refused = verdict(changes("settings.prompt_config"), EDITED).refused
+    assert "1 of 8 planned rollouts ask something else: 1-1" in refused
+    assert f"settings.prompt_config: {OLD[:12]} -> {NEW[:12]}" in refused
+
+
+def test_edited_rows_without_a_changed_setting_point_at_the_files():
+    assert "the dataset, prompt or skills files were edited" in verdict((), EDITED).refused
+
+
+def test_a_shorter_plan_leaves_the_saved_one_as_it_is():
+    notes = verdict(changes("settings.limit"), SHORTER).notes
+    assert any("6 rollouts fewer" in note and "goes on with its 8 planned rollouts" in note for note in notes)
+
+
+def test_a_longer_plan_says_by_how_much():
+    notes = verdict(changes("settings.num_repeats"), GROWN).notes
+    assert any("grows by 4 rollouts; the 8 that were planned before stand" in note for note in notes)
+
+
+def test_irrelevant_differences_are_one_note_however_many_there_are():
+    keys = [f"policy{number}.responses_api_models.vllm.api_key" for number in range(20)]
+    (note,) = verdict(changes(*keys), SAME).notes
+    assert "policy0.responses_api_models.vllm.api_key" in note
+    assert note.endswith("and 12 more")
+
+
+def test_a_key_that_one_side_does_not_have_is_shown_as_absent():
+    assert str(Difference(MODEL, Drift.RERUNS, None, NEW)) == f"{MODEL}: absent -> {NEW[:12]}"
+
+
+def test_a_refused_resume_is_an_error_of_a_run():
+    assert issubclass(ResumeRefusedError, RunError)
