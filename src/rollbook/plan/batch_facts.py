@@ -1,0 +1,106 @@
+"""What planned rows show of a batch: for each agent its tasks, their fingerprint, the shape of the repeats, the seeds.
+
+Rules:
+* A fingerprint is of what a task says: routing, repeats, seeds, attempts and skills do not change it, nor does the
+  order of tasks or of keys.
+* Rows stream through; what is kept is one digest and two numbers for each task.
+
+Source: collection.md §1.9.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from rollbook.config.batch_manifest import ObservedBatchMember
+from rollbook.plan.targets import name_in
+from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME
+from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.keys import (
+    AGENT_REF_KEY,
+    NG_ENVIRONMENT_SERVER_KEY,
+    PROVENANCE_KEYS,
+    RESPONSES_CREATE_PARAMS_KEY,
+    SKILLS_REF_KEY,
+    TASK_SOURCE_KEY,
+)
+
+_NO_CONTENT: Final = frozenset({AGENT_REF_KEY, TASK_SOURCE_KEY, SKILLS_REF_KEY})
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+def observed_members(rows: Iterable[JsonMapping]) -> tuple[ObservedBatchMember, ...]:
+    """Return what materialized rows show, one member for each agent, by name."""
+    members: dict[str, _Facts] = {}
+    for row in rows:
+        agent = name_in(row.get(AGENT_REF_KEY)) or str(row.get(NG_ENVIRONMENT_SERVER_KEY))
+        members.setdefault(agent, _Facts()).add(row)
+    return tuple(facts.observed(agent) for agent, facts in sorted(members.items()))
+
+
+def content_digest(row: JsonMapping) -> bytes:
+    """Return the SHA-256 of what the row's task says."""
+    content = {key: value for key, value in row.items() if not _is_bookkeeping(key)}
+    params = content.pop(RESPONSES_CREATE_PARAMS_KEY, None)
+    said = _split(params)[0] if isinstance(params, Mapping) else params
+    if said:
+        content[RESPONSES_CREATE_PARAMS_KEY] = said
+    return hashlib.sha256(_ENCODER.encode(content)).digest()
+
+
+@dataclass(slots=True)
+class _Facts:
+    """One agent's rows, as they pass."""
+
+    contents: set[tuple[object, bytes]] = field(default_factory=set)
+    repeats: Counter[object] = field(default_factory=Counter)
+    seeds: dict[object, object] = field(default_factory=dict)
+    follow: bool = True
+    vary: bool = False
+
+    def add(self, row: JsonMapping) -> None:
+        task, rollout, seed = row.get(TASK_INDEX_KEY_NAME), row.get(ROLLOUT_INDEX_KEY_NAME), _seed(row)
+        self.contents.add((task, content_digest(row)))
+        self.repeats[task] += 1
+        self.follow = self.follow and seed == rollout and seed is not None
+        self.vary = self.vary or self.seeds.setdefault(task, seed) != seed
+
+    def observed(self, agent: str) -> ObservedBatchMember:
+        fingerprint = hashlib.sha256(b"".join(sorted(digest for _, digest in self.contents))).hexdigest()
+        shape = tuple(sorted(set(self.repeats.values())))
+        return ObservedBatchMember(agent, len(self.repeats), fingerprint, shape, self.follow, self.vary)
+
+
+def _is_bookkeeping(key: str) -> bool:
+    return key in _NO_CONTENT or (key.startswith("_ng_") and key not in PROVENANCE_KEYS)
+
+
+def _seed(row: JsonMapping) -> object:
+    params = row.get(RESPONSES_CREATE_PARAMS_KEY)
+    return _split(params)[1] if isinstance(params, Mapping) else None
+
+
+def _split(params: JsonMapping) -> tuple[JsonObject, object]:
+    """Return the parameters without their seed, and the seed; what holds nothing else is left out."""
+    metadata = params.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return dict(params), None
+    extra_body = _decoded(metadata.get("extra_body"))
+    seed = extra_body.pop("seed", None) if isinstance(extra_body, dict) else None
+    rest: JsonObject = {**metadata, "extra_body": extra_body}
+    if not extra_body:
+        del rest["extra_body"]
+    others = {key: value for key, value in params.items() if key != "metadata"}
+    return others | ({"metadata": rest} if rest else {}), seed
+
+
+def _decoded(extra_body: object) -> object:
+    """Return the object that the JSON string holds; what is none stays as it is."""
+    try:
+        return msgspec.json.decode(extra_body, type=dict[str, object]) if isinstance(extra_body, str) else extra_body
+    except (msgspec.DecodeError, RecursionError):
+        return extra_body
