@@ -7,7 +7,7 @@ Rules:
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,26 +54,32 @@ def attempt_of(row: Mapping) -> Attempt:
 
 @dataclass(frozen=True)
 class Witness:
-    """What the server of a run saw: requests in order, the attempts it scored, the signals that fell."""
+    """What the server of a run saw: requests in order, what it scored and replied to the end, and signals that fell."""
 
     requests: Sequence[Attempt]
     scored: frozenset[Attempt] = frozenset()
+    replied: frozenset[Attempt] = frozenset()
     signals: Sequence[int] = ()
 
     @classmethod
     def of_log(cls, log: bytes) -> "Witness":
         """Read a server's log."""
         events = [json.loads(line) for line in complete(log).splitlines()]
-        scored = [event for event in events if event["e"] == "reply" and event["scored"]]
         return cls(
-            requests=[tuple(event["who"]) for event in events if event["e"] == "request"],
-            scored=frozenset(tuple(event["who"]) for event in scored),
+            requests=[_who(event) for event in events if event["e"] == "request"],
+            scored=frozenset(_who(event) for event in events if event["e"] == "scored"),
+            replied=frozenset(_who(event) for event in events if event["e"] == "replied" and event["scored"]),
             signals=[event["signal"] for event in events if event["e"] == "signal"],
         )
 
     def asked(self) -> Counter[Key]:
         """Return how many requests each rollout took."""
         return Counter((task, rollout) for task, rollout, _ in self.requests)
+
+
+def _who(event: Mapping) -> Attempt:
+    task, rollout, attempt = event["who"]
+    return task, rollout, attempt
 
 
 def only_appended(before: Files, after: Files, *, sent: bool) -> Iterator[str]:
@@ -163,10 +169,10 @@ def nothing_paid_twice(before: Files, asked_before: Counter[Key], witness: Witne
             yield f"rollout {key} had a result and was sent again"
 
 
-def finished_is_kept(files: Files, witness: Witness) -> Iterator[str]:
-    """After an orderly end every scored reply is on disk."""
+def finished_is_kept(files: Files, replied: Iterable[Attempt]) -> Iterator[str]:
+    """After an orderly end every scored reply of the session is on disk."""
     kept = set(map(attempt_of, rows_of(files, RESULTS)))
-    for attempt in sorted(witness.scored - kept):
+    for attempt in sorted(set(replied) - kept):
         yield f"the scored reply to attempt {attempt} is not on disk after an orderly end"
 
 

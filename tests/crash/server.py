@@ -25,6 +25,7 @@ from crash.script import Fault, answer_of, delay_of, fault_of, refusal_of
 
 AGENT: Final = "adder"
 ENVIRONMENT: Final = "adder_environment_server"
+QUIET: Final = 0.005
 
 
 @dataclass
@@ -62,6 +63,7 @@ class Slot:
     current: Round | None = None
     blow: Blow | None = None
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
+    in_flight: int = 0
 
     def happened(self, event: str) -> None:
         if self.blow is None or self.blow.event != event:
@@ -96,12 +98,16 @@ class Slot:
         return web.json_response({})
 
     async def arm(self, request: web.Request) -> web.Response:
-        """Set, or with an empty body take away, the signal that waits for an event."""
+        """Set the signal that waits for an event; with an empty body take it away, and wait until nothing is asked."""
         said = await request.json()
         self.disarm()
         if said:
             self.blow = Blow(**said)
             self.happened("armed")
+            return web.json_response({})
+        await asyncio.sleep(QUIET)
+        while self.in_flight:  # noqa: ASYNC110  it is asked once a death
+            await asyncio.sleep(QUIET)
         return web.json_response({})
 
     async def end(self, request: web.Request) -> web.Response:
@@ -123,7 +129,13 @@ class Slot:
         return web.json_response(yaml.safe_dump(config))
 
     async def run(self, request: web.Request) -> web.StreamResponse:
-        row = await request.json()
+        self.in_flight += 1
+        try:
+            return await self._answered(request, await request.json())
+        finally:
+            self.in_flight -= 1
+
+    async def _answered(self, request: web.Request, row: dict) -> web.StreamResponse:
         played = self.rounds.get(row["round"])
         if played is None:
             return _hung_up(request)
@@ -133,11 +145,13 @@ class Slot:
         self.happened("request")
         if fault is not Fault.UNREAD:
             await asyncio.sleep(delay_of(played.seed, *who))
+        if fault is Fault.NONE:
+            played.note("scored", who=who)
         try:
             reply = await _replied(request, row, fault)
         except ClientConnectionResetError:
             return web.Response()  # nobody is there any more
-        played.note("reply", who=who, scored=fault is Fault.NONE)
+        played.note("replied", who=who, scored=fault is Fault.NONE)
         self.happened("reply")
         return reply
 
