@@ -1,0 +1,103 @@
+"""Which output a run's files belong to, whatever name or link leads to them.
+
+Rules:
+* A run owns its history by where it lies, not by a name: a manifest or a journal is proof; a derived report is none.
+* A reader may follow one unambiguous way to a run's files. A writer that goes on with a run wants every file of its
+  history beside the output it writes, so that two names never split one run.
+* Nothing is written, moved or guessed: what is ambiguous is refused, and both places are named.
+
+Source: collection.md §1.2, §5.4.6, §21.3 (22).
+"""
+
+from pathlib import Path
+from typing import Final
+
+from rollbook.errors import LedgerError
+from rollbook.ledger.paths import failures_path_for, manifest_log_path_for, manifest_path_for, materialized_path_for
+
+_COMPANIONS: Final = ("_failures", "_materialized_inputs")
+_SUFFIX: Final = ".jsonl"
+
+
+def journal_path_for(output: Path) -> Path:
+    """Return the attempt journal that older versions kept beside `output`; it is only ever read."""
+    return output.with_name(f"{output.stem}_attempts.jsonl")
+
+
+def resolve_rollout_owner(path: Path) -> Path:
+    """Return the main output of the run that `path`, a failures sidecar or materialized inputs, belongs to.
+
+    A path that has a history of its own, or whose name leads to no run with one, is returned as it is.
+    """
+    if _is_proven(path):
+        return path
+    for suffix in _COMPANIONS:
+        if path.suffix == _SUFFIX and path.stem.endswith(suffix) and path.stem != suffix:
+            owner = _output_named(path.parent, path.stem.removesuffix(suffix))
+            return owner if _is_proven(owner) else path
+    return path
+
+
+def resolve_rollout_path(output: Path, read_only: bool = False) -> Path:
+    """Return the path beside which the history of `output` lies, links followed.
+
+    Raises:
+        LedgerError: two places hold a history of it, or (for a writer) some of it lies elsewhere.
+
+    """
+    resolved = _followed(output)
+    here, there = _history_of(output), _history_of(resolved)
+    apart = [path for path in here if _followed(path) not in {_followed(other) for other in there}]
+    if read_only:
+        if apart and there:
+            raise _split(output, resolved, apart)
+        return output if apart or resolved == _real(output) else resolved
+    elsewhere = [path for path in there if _followed(path) != path]
+    if apart or elsewhere:
+        raise _split(output, resolved, [*apart, *elsewhere])
+    return output if resolved == _real(output) else resolved
+
+
+def _is_proven(output: Path) -> bool:
+    proofs = (manifest_path_for(output), manifest_log_path_for(output), journal_path_for(output))
+    return any(path.exists() for path in proofs)
+
+
+def _output_named(folder: Path, stem: str) -> Path:
+    """Return the output with that stem; a companion's name does not say how its output's name ends."""
+    usual = folder / f"{stem}{_SUFFIX}"
+    if usual.exists() or not folder.is_dir():
+        return usual
+    others = [path for path in folder.iterdir() if path.stem == stem and path.is_file()]
+    return others[0] if len(others) == 1 else usual
+
+
+def _history_of(output: Path) -> list[Path]:
+    """Return the files of a run's history that lie beside `output`, links included."""
+    history = (
+        failures_path_for(output),
+        materialized_path_for(output),
+        manifest_path_for(output),
+        manifest_log_path_for(output),
+        journal_path_for(output),
+    )
+    return [path for path in history if path.exists() or path.is_symlink()]
+
+
+def _real(path: Path) -> Path:
+    """Return `path` in its folder's real place; the file itself may still be a link."""
+    return path.parent.resolve() / path.name
+
+
+def _followed(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise LedgerError(f"{path}: the link leads nowhere ({error}); give the file's own path") from error
+
+
+def _split(output: Path, resolved: Path, apart: list[Path]) -> LedgerError:
+    return LedgerError(
+        f"{output} is written as {resolved}, and part of its history lies elsewhere: {', '.join(map(str, apart))}. "
+        f"Put the files of the run beside {resolved}, or give the path of one complete run"
+    )
