@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from rollbook.errors import InputError, LedgerError
+from rollbook.errors import LedgerError
 from rollbook.ledger.projection import CHUNK_BYTES, PROJECTED_ROW_BYTES, UNREADABLE, read_row
 from rollbook.ledger.tail import TailRepair, repair_tail
 from rollbook.records.identity import (
@@ -25,13 +25,9 @@ from rollbook.records.identity import (
     ROLLOUT_INDEX_KEY_NAME,
     RUN_ID_KEY,
     TASK_INDEX_KEY_NAME,
-    is_index,
-    logical_rollout_id,
 )
-from rollbook.records.json_values import JsonMapping, JsonObject
-
-Identity = tuple[str | None, str, int]
-"""Run id (None in rows that no managed run wrote), logical rollout id, attempt."""
+from rollbook.records.json_values import JsonObject
+from rollbook.records.row_identity import Identity, identity_of_row
 
 _WHO: Final = frozenset(
     {TASK_INDEX_KEY_NAME, ROLLOUT_INDEX_KEY_NAME, ROLLOUT_ID_KEY_NAME, ATTEMPT_INDEX_KEY_NAME, RUN_ID_KEY}
@@ -97,22 +93,6 @@ class RolloutRecord:
 
     def _changed(self, what: str) -> LedgerError:
         return LedgerError(f"{self.place}: changed since it was read: {what}. Run the command again to read it anew")
-
-
-def identity_of_row(row: JsonMapping) -> Identity | None:
-    """Return who a row says it is, or None when it names no rollout."""
-    try:
-        rollout_id = logical_rollout_id(row)
-    except InputError:
-        return None
-    if rollout_id is None:
-        return None
-    run_id, attempt = row.get(RUN_ID_KEY), row.get(ATTEMPT_INDEX_KEY_NAME)
-    return (
-        run_id if isinstance(run_id, str) else None,
-        rollout_id,
-        attempt if isinstance(attempt, int) and is_index(attempt) else 0,
-    )
 
 
 def indexed_records(
