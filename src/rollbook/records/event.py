@@ -1,4 +1,4 @@
-"""What is seen while a run goes on: planned, started, ended.
+"""What is seen while a run goes on: planned, started, refused, ended.
 
 Rules:
 * An event is told after the fact it names is safe: an ending is observed once its line is committed.
@@ -46,11 +46,22 @@ class AttemptEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptRefused:
+    """An attempt never ran: it was not sent, or turned away. Its rollout is sent again in `retry_in` seconds."""
+
+    key: RolloutKey
+    attempt: int
+    why: str
+    at: float
+    retry_in: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """No further attempt will be made in this session."""
 
 
-Event = RunPlanned | AttemptStarted | AttemptEnded | RunEnded
+Event = RunPlanned | AttemptStarted | AttemptEnded | AttemptRefused | RunEnded
 Observe = Callable[[Event], None]
 
 
