@@ -1,92 +1,100 @@
-"""Lanes over one shared iterator: each takes the next owed rollout, sends it, and hands its ending to be written.
+"""Lanes over one shared iterator: each takes the next owed rollout and carries it until its ending is written.
 
 Rules:
 * No task per rollout and no list of futures: memory follows the lanes, and rollouts start in plan order.
-* An ending is observed after it was written. An observer that raises is logged and left out, and the run goes on.
-* Cancellation may interrupt a wait for a reply, never a write.
+* A stop ends admission at once. Work in flight has its grace, which a second request ends; what is still in flight then
+  is cancelled and told to the ledger in one call. A run that stops returns as one that is through does.
+* A lane that breaks ends the others, and so does a cancellation from outside: what was in flight is told as cut first.
 
-Source: collection.md §3.1, §3.2, §3.7.
+Source: collection.md §3.1, §3.2, §3.7, §5.6.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterator
 
 from rollbook.clock import Clock
+from rollbook.dispatch.carrying import Carrier, Jitter
+from rollbook.dispatch.lanes import Lanes
+from rollbook.dispatch.ledger_seam import Ledger
 from rollbook.dispatch.observing import Guarded
+from rollbook.dispatch.outstanding import Outstanding
+from rollbook.dispatch.policy import Dispatched, Policy
+from rollbook.dispatch.stop import Stop
 from rollbook.dispatch.transport import Transport
-from rollbook.errors import UnroutedRunError
-from rollbook.outcomes.classify import cause_of, ending_of_reply, ending_of_send_failure, request_body
-from rollbook.outcomes.verdict import as_evidence, ends_the_run
-from rollbook.records.ending import Ending
-from rollbook.records.event import AttemptEnded, AttemptStarted, Observe
-from rollbook.records.exchange import SendFailed
-from rollbook.records.record import Record
+from rollbook.dispatch.waiting import first_of, to_the_end
+from rollbook.errors import LedgerError
+from rollbook.outcomes.retry import spread
+from rollbook.records.event import Observe
 from rollbook.records.task import Rollout
 
-Write = Callable[[Rollout, Ending], Awaitable[Record]]
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How a run is driven: `lanes` rollouts in flight at most; `route_failures` keeps going past a failed `/run`."""
-
-    lanes: int
-    route_failures: bool = True
+__all__ = ["Dispatched", "Dispatcher", "Policy"]
+_LOG = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """Carries owed rollouts through a transport into records."""
+    """Carries owed rollouts through a transport into records. One serves one `run`."""
 
-    def __init__(self, transport: Transport, *, write: Write, observe: Observe, policy: Policy, clock: Clock) -> None:
-        self._transport = transport
-        self._write = write
-        self._observe = Guarded(observe)
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        ledger: Ledger,
+        observe: Observe,
+        policy: Policy,
+        clock: Clock,
+        stop: Stop,
+        jitter: Jitter = spread,
+    ) -> None:
+        self._outstanding = Outstanding(ledger)
+        self._carrier = Carrier(transport, self._outstanding, Guarded(observe), policy, clock, stop, jitter)
         self._policy = policy
         self._clock = clock
+        self._stop = stop
 
-    async def run(self, owed: Iterator[Rollout]) -> None:
-        """Run every rollout that `owed` yields.
+    async def run(self, owed: Iterator[Rollout]) -> Dispatched:
+        """Run every rollout that `owed` yields, or as many as a stop allows.
 
         Raises:
-            UnroutedRunError: a `/run` failed and failures are not routed; what was in flight is cancelled.
-            LedgerError: an ending could not be written.
+            UnroutedRunError: a `/run` failed and failures are not routed; what was in flight is cut.
+            LedgerError: something could not be written.
 
         """
-        lanes = [asyncio.create_task(self._lane(owed)) for _ in range(self._policy.lanes)]
+        lanes = Lanes(self._policy.lanes, lambda: self._lane(owed))
         try:
-            await asyncio.gather(*lanes)
-        finally:
-            for lane in lanes:
-                lane.cancel()
-            await asyncio.gather(*lanes, return_exceptions=True)
+            await self._watch(lanes)
+        except BaseException as error:
+            await to_the_end(self._close(lanes, error))
+            raise
+        cut = await to_the_end(self._close(lanes, None))
+        if lanes.error is not None:
+            raise lanes.error
+        return Dispatched(self._stop.why, cut)
 
     async def _lane(self, owed: Iterator[Rollout]) -> None:
-        for rollout in owed:
-            await self._attempt(rollout)
+        while not self._stop.asked.is_set() and (rollout := next(owed, None)) is not None:
+            await self._carrier.carry(rollout)
 
-    async def _attempt(self, rollout: Rollout) -> None:
-        started = self._clock.monotonic()
-        self._observe(AttemptStarted(rollout.key, rollout.attempt, started))
-        ending = await self._exchange(rollout)
-        stop = ends_the_run(ending, route_failures=self._policy.route_failures)
-        saved = as_evidence(ending) if stop else ending
-        record = await asyncio.shield(self._write(rollout, saved))
-        ended = self._clock.monotonic()
-        self._observe(AttemptEnded(record, ended - started, ended, cause_of(ending)))
-        if stop:
-            raise UnroutedRunError(_stop_message(rollout, ending))
+    async def _watch(self, lanes: Lanes) -> None:
+        """Return when the lanes are over, or have had their grace."""
+        await first_of(lanes.over.wait(), self._stop.asked.wait())
+        if not lanes.over.is_set():
+            await first_of(lanes.over.wait(), self._stop.at_once.wait(), self._clock.sleep(self._policy.grace))
 
-    async def _exchange(self, rollout: Rollout) -> Ending:
+    async def _close(self, lanes: Lanes, interrupted: BaseException | None) -> int:
+        """End the lanes, tell the ledger what that cut, and return how many attempts it did."""
+        await lanes.end()
+        error = lanes.error or interrupted
+        why = _said(error) if error is not None else self._stop.why
+        if why is None:
+            return 0
         try:
-            reply = await self._transport.send(rollout.server, "/run", request_body(rollout))
-        except SendFailed as failure:
-            return ending_of_send_failure(failure)
-        return ending_of_reply(reply, rollout)
+            return await self._outstanding.close(why)
+        except LedgerError:
+            if error is None:
+                raise
+            _LOG.exception("the ledger was not told what was cut when the run ended: %s", why)
+            return 0
 
 
-def _stop_message(rollout: Rollout, ending: Ending) -> str:
-    return (
-        f"/run of rollout {rollout.key} failed on {rollout.server}: {getattr(ending.outcome, 'message', '')}. "
-        "The run ends at the first failed /run; set +route_failures_to_sidecar=true to save failures and go on"
-    )
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,114 @@
+"""One rollout, carried through its attempts: reserved, sent, and written or, as long as none of it ran, sent again.
+
+Rules:
+* A number is durable before its request leaves, and is never sent twice.
+* A retry takes a number of its own; the attempt before it is told as refused, and writes no row.
+* The time for trying again counts from the first attempt's start. The last failure within it is written like any other.
+* An ending is observed after it was written, a refusal after it was told.
+* Cancellation may interrupt a request or a wait, never a call of the ledger.
+
+Source: collection.md §3.2, §3.7, §5.4.2.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rollbook.clock import Clock
+from rollbook.dispatch.outstanding import UNSENT, Outstanding
+from rollbook.dispatch.policy import Policy
+from rollbook.dispatch.stop import Stop
+from rollbook.dispatch.transport import Transport
+from rollbook.dispatch.waiting import first_of, to_the_end
+from rollbook.errors import UnroutedRunError
+from rollbook.outcomes.classify import cause_of, ending_of_reply, ending_of_send_failure, request_body
+from rollbook.outcomes.retry import Refusal, refusal_of, retry_after_seconds, wait_before
+from rollbook.outcomes.verdict import as_evidence, ends_the_run
+from rollbook.records.ending import Ending
+from rollbook.records.event import AttemptEnded, AttemptRefused, AttemptStarted, Observe
+from rollbook.records.exchange import SendFailed
+from rollbook.records.task import Rollout
+
+Jitter = Callable[[Rollout], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How an attempt ended, and the seconds that its server asked to be left alone for."""
+
+    ending: Ending
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """What every lane of a run shares."""
+
+    transport: Transport
+    outstanding: Outstanding
+    observe: Observe
+    policy: Policy
+    clock: Clock
+    stop: Stop
+    jitter: Jitter
+
+    async def carry(self, rollout: Rollout) -> None:
+        """Return once `rollout` has an ending on disk, or may not be sent any more.
+
+        Raises:
+            UnroutedRunError: its `/run` failed and failures are not routed.
+            LedgerError: something could not be written.
+
+        """
+        deadline: float | None = None
+        retries = 0
+        while True:
+            attempt = await to_the_end(self.outstanding.reserve(rollout))
+            if self.stop.asked.is_set():
+                await to_the_end(self.outstanding.refused(attempt, UNSENT))
+                return
+            started = self.clock.monotonic()
+            deadline = started + self.policy.retry_for if deadline is None else deadline
+            answer = await self._send(attempt, started)
+            retries += 1
+            refusal = self._refusal(attempt, answer, retries, deadline)
+            if refusal is None:
+                await to_the_end(self._settle(attempt, answer.ending, started))
+                return
+            await to_the_end(self._refuse(attempt, refusal))
+            await first_of(self.stop.asked.wait(), self.clock.sleep(refusal.retry_in))
+            if self.stop.asked.is_set():
+                return
+
+    async def _send(self, attempt: Rollout, started: float) -> Answer:
+        self.outstanding.sent(attempt)
+        self.observe(AttemptStarted(attempt.key, attempt.attempt, started))
+        try:
+            reply = await self.transport.send(attempt.server, "/run", request_body(attempt))
+        except SendFailed as failure:
+            return Answer(ending_of_send_failure(failure))
+        asked = retry_after_seconds(reply.headers.get("retry-after"), self.clock.now())
+        return Answer(ending_of_reply(reply, attempt), asked)
+
+    def _refusal(self, attempt: Rollout, answer: Answer, retries: int, deadline: float) -> Refusal | None:
+        wait = wait_before(retries, answer.retry_after, self.jitter(attempt))
+        return refusal_of(answer.ending, wait, deadline - self.clock.monotonic())
+
+    async def _refuse(self, attempt: Rollout, refusal: Refusal) -> None:
+        await self.outstanding.refused(attempt, refusal.why)
+        at = self.clock.monotonic()
+        self.observe(AttemptRefused(attempt.key, attempt.attempt, refusal.why, at, refusal.retry_in))
+
+    async def _settle(self, attempt: Rollout, ending: Ending, started: float) -> None:
+        ends_here = ends_the_run(ending, route_failures=self.policy.route_failures)
+        record = await self.outstanding.write(attempt, as_evidence(ending) if ends_here else ending)
+        ended = self.clock.monotonic()
+        self.observe(AttemptEnded(record, ended - started, ended, cause_of(ending)))
+        if ends_here:
+            raise UnroutedRunError(_stop_message(attempt, ending))
+
+
+def _stop_message(rollout: Rollout, ending: Ending) -> str:
+    return (
+        f"/run of rollout {rollout.key} failed on {rollout.server}: {getattr(ending.outcome, 'message', '')}. "
+        "The run ends at the first failed /run; set +route_failures_to_sidecar=true to save failures and go on"
+    )
