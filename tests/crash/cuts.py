@@ -27,7 +27,9 @@ from rollbook.errors import NothingProducedError, RollbookError
 
 MOST_SESSIONS: Final = 8
 STRIDE: Final = 97
+SPARSE: Final = 397
 Image = dict[str, bytes]
+Cut = tuple[str, int | None]
 
 
 @dataclass(frozen=True)
@@ -117,18 +119,18 @@ def _resumed(base: Path, image: Image, sent: list[Attempt], asked: list[Attempt]
     yield from claims.mean_is(files, mean_reward(TASKS, REPEATS))
 
 
-def lone_cuts(image: Image) -> Iterator[tuple[str, int | None]]:
+def lone_cuts(image: Image, stride: int) -> Iterator[Cut]:
     """Yield cuts of one file: at every line's end, next to it, and inside; None removes the file."""
     for name in (claims.RESULTS, claims.FAILURES, claims.PLAN, claims.LOG, claims.MANIFEST):
         data = image.get(name, b"")
-        ends = {index + 1 for index, byte in enumerate(data) if byte == ord("\n")}
-        places = {0, *ends, *(end - 1 for end in ends), *(end + 7 for end in ends), *range(0, len(data), STRIDE)}
+        ends = {index + 1 for index, byte in enumerate(data) if byte == ord("\n") and name != claims.MANIFEST}
+        places = {0, *ends, *(end - 1 for end in ends), *(end + 7 for end in ends), *range(0, len(data), stride)}
         yield from ((name, place) for place in sorted(places) if place < len(data))
         if data:
             yield name, None
 
 
-def lone_cut_violations(image: Image, sent: list[Attempt], cut: tuple[str, int | None]) -> list[str]:
+def lone_cut_violations(image: Image, sent: list[Attempt], cut: Cut) -> list[str]:
     """Resume the run with one file cut; return what does not hold."""
     name, place = cut
     less = {other: data for other, data in image.items() if other != name}
@@ -152,12 +154,20 @@ def _harmless(image: Image, sent: list[Attempt], asked: list[Attempt]) -> Iterat
     yield from claims.sent_once(Witness([*sent, *asked]))
 
 
+def all_steps(recording: Recording) -> list[int]:
+    """Return every cut but most of those inside a file in the making, which has no name yet that anybody reads."""
+    steps: set[int] = {recording.stream.length}
+    for piece, aside in recording.stream.pieces():
+        steps |= set(piece[::STRIDE] if aside else piece)
+    return sorted(steps)
+
+
 def sampled(recording: Recording) -> list[int]:
-    """Return the cuts of a sample: every joint of two calls, the bytes beside it, and some inner ones."""
-    joints = recording.stream.joints()
-    near = {step + shift for step in joints for shift in (-1, 0, 1)}
-    steps = near | set(range(0, recording.stream.length, STRIDE))
-    return sorted(step for step in steps if 0 <= step <= recording.stream.length)
+    """Return the cuts of a sample: before each call, after its first byte, before its last, and some between."""
+    steps: set[int] = {recording.stream.length}
+    for piece, aside in recording.stream.pieces():
+        steps |= {piece[0], piece[len(piece) // 2]} if aside else {piece[0], *piece[1:2], *piece[-1:], *piece[::SPARSE]}
+    return sorted(steps)
 
 
 def states(recording: Recording) -> tuple[int, int]:
@@ -165,12 +175,14 @@ def states(recording: Recording) -> tuple[int, int]:
     return recording.first_session, recording.stream.length
 
 
-def every_lone_cut(recording: Recording) -> Iterator[str]:
-    """Yield what does not hold after a cut of one file, in every state."""
+def lone_cuts_of(recording: Recording, stride: int) -> list[str]:
+    """Return what does not hold after cuts of one file, in every state."""
+    found = []
     for steps in states(recording):
         image, sent = image_after(recording, steps), sent_by(recording, steps)
-        for cut in lone_cuts(image):
-            yield from lone_cut_violations(image, sent, cut)
+        for cut in lone_cuts(image, stride):
+            found += lone_cut_violations(image, sent, cut)
+    return found
 
 
 def _crashed(recording: Recording, steps: Iterable[int]) -> list[str]:
@@ -180,11 +192,11 @@ def _crashed(recording: Recording, steps: Iterable[int]) -> list[str]:
 def main() -> int:
     """Cut after every byte, and every file alone; print what came of it."""
     recording = recorded()
-    steps = range(recording.stream.length + 1)
+    steps = all_steps(recording)
     parts = [steps[start::64] for start in range(64)]
     with ProcessPoolExecutor(2) as pool:
         found = [text for part in pool.map(partial(_crashed, recording), parts) for text in part]
-    lone = list(every_lone_cut(recording))
+    lone = lone_cuts_of(recording, STRIDE)
     told = f"{len(steps)} crashes, {len(found)} violations; cuts of one file: {len(lone)} violations"
     print("\n".join([*found[:40], *lone[:40], told]))  # noqa: T201  a script's own table
     return 1 if found or lone else 0

@@ -21,4 +21,4 @@ def test_a_run_that_is_cut_after_any_byte_is_resumed_to_the_same_score(recording
 
 
 def test_a_cut_of_one_file_alone_is_reported_or_harmless(recording):
-    assert list(cuts.every_lone_cut(recording)) == []
+    assert cuts.lone_cuts_of(recording, cuts.SPARSE) == []

@@ -85,13 +85,13 @@ class Stream:
                     yield Written(call.name, call.offset, call.data[:left])
                 return
 
-    def joints(self) -> list[int]:
-        """Return the steps at which one call is over and the next has not begun."""
-        ends, at = [0], 0
+    def pieces(self) -> Iterator[tuple[range, bool]]:
+        """Yield the steps of each call, and whether it changes a file that is still in the making."""
+        at = 0
         for call in self.calls:
-            at += _steps(call)
-            ends.append(at)
-        return sorted(set(ends))
+            if not isinstance(call, Said):
+                yield range(at, at + _steps(call)), isinstance(call, Written) and call.name.endswith(".tmp")
+                at += _steps(call)
 
 
 def _steps(call: Call) -> int:
