@@ -7,6 +7,7 @@ Rules:
 
 import asyncio
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -40,3 +41,8 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds`."""
         await asyncio.sleep(seconds)
+
+
+def timestamp(seconds: float) -> str:
+    """Return seconds since the epoch as files write them: ISO 8601, UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

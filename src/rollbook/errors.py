@@ -8,10 +8,12 @@
     ├── RunError                                 a run that cannot start or cannot end well
     │   ├── OutputExistsError                    the output is there already, and nothing said to replace it
     │   ├── NothingProducedError                 every dispatched rollout ended without a result
+    │   ├── RunStoppedError                      a run that was told to stop before it had sent anything
     │   ├── UnroutedRunError                     a `/run` failed and failures are not routed to the sidecar
     │   ├── ResumeRefusedError                   a resume by settings or a plan that are not those of the run
     │   ├── IncompleteEvaluationError            a strict run that did not complete
     │   └── LedgerError                          a file that could not be written or read
+    │       └── DamagedRunError                  files of a run that contradict each other or lost bytes
     ├── ServingError                             servers that did not start, died, or cannot be found
     │   ├── ServerDiedError, PortTakenError, EndpointNotReadyError
     │   ├── HeadServerUnreachableError           (also ValueError) no head server answers
@@ -109,7 +111,9 @@ class InputError(ConfigError, ValueError):
 
 
 class RunError(RollbookError, RuntimeError):
-    """A run that cannot start, or cannot end well."""
+    """A run that cannot start, or cannot end well; `result` is what it came to all the same, if anything."""
+
+    result: object | None = None
 
 
 class OutputExistsError(RunError):
@@ -120,12 +124,18 @@ class NothingProducedError(RunError):
     """Every dispatched rollout ended without a result."""
 
 
+class RunStoppedError(RunError):
+    """A run that was told to stop before it had sent anything."""
+
+
 class UnroutedRunError(RunError):
     """A `/run` failed in a run that does not route failures to the sidecar."""
 
 
 class IncompleteEvaluationError(RunError):
     """A run that was to be complete and is not."""
+
+    exit_code = 4
 
 
 class ResumeRefusedError(RunError):
@@ -134,6 +144,12 @@ class ResumeRefusedError(RunError):
 
 class LedgerError(RunError):
     """A ledger file that could not be written or read."""
+
+
+class DamagedRunError(LedgerError):
+    """Files of a run that cannot all be right: a line that is no record, lost bytes, records of another run."""
+
+    exit_code = 5
 
 
 class ServingError(RollbookError, RuntimeError):

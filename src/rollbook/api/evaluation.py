@@ -8,192 +8,184 @@ Rules:
 Source: collection.md §2, §6.1, §15; servers.md §8.3.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field
+import asyncio
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 
-from rollbook.api.options import plan_options, policy_of, prompt_of, run_paths, sources_of
+import msgspec
+
+from rollbook.api.options import policy_of, run_of
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
+from rollbook.api.session import PlanLines, Planned, Session
 from rollbook.api.unsupported import refuse_unsupported
 from rollbook.clock import Clock, SystemClock
 from rollbook.dispatch.observing import Guarded
-from rollbook.errors import ConfigError, IncompleteEvaluationError, InputError, NothingProducedError
-from rollbook.ledger.run import Run, files_of
-from rollbook.plan.directory import Directory
-from rollbook.plan.expand import Expansion
-from rollbook.plan.rollouts import next_attempt, rollout_of
+from rollbook.dispatch.stop import Stop
+from rollbook.errors import IncompleteEvaluationError, NothingProducedError, RunError, RunStoppedError
+from rollbook.ledger.run import files_of
+from rollbook.records.codec import RunStamp
+from rollbook.records.coverage import Coverage
 from rollbook.records.event import Observe, RunPlanned
-from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject
 from rollbook.records.outcome import Scored
-from rollbook.records.standing import Coverage, Standings
-from rollbook.records.task import Rollout
 from rollbook.scoring.tally import Tally
-from rollbook.servers.serving.deployment import Deployment
 from rollbook.verbs.aggregate import aggregate
-from rollbook.verbs.collect import collect
-from rollbook.verbs.prepare import planned_rows
+from rollbook.verbs.collect import Engine, collect
 
 
-async def evaluate(request: EvaluationRequest, clock: Clock | None = None) -> EvaluationResult:
-    """Plan, serve, collect and aggregate.
+async def evaluate(
+    request: EvaluationRequest, clock: Clock | None = None, stop: Stop | None = None
+) -> EvaluationResult:
+    """Plan, serve, collect and aggregate; a `stop` that is asked for ends it early, with what finished on disk.
 
     Raises:
         ConfigError: a configuration or a dataset that cannot be run; nothing was sent.
         OutputExistsError: the output holds an earlier run.
+        ResumeRefusedError, DamagedRunError: the run at the output cannot be gone on with as it stands.
         ServingError: servers that did not start.
         RunError: a run that ended without what it promised; what was collected is on disk.
 
     """
-    settings = request.settings
-    refuse_unsupported(settings)
-    run = Run(run_paths(settings), record_omitted=settings.record_omitted_rollouts)
+    refuse_unsupported(request.settings)
+    clock = clock or SystemClock()
+    run = run_of(request.settings, clock)
     with run.claimed():
         async with AsyncExitStack() as serving:
             deployment = deployment_for(request)
             serving.push_async_callback(deployment.close)
             if request.serve is ServeMode.NONE:
                 await deployment.start()
-            session = Session(request, run, deployment, clock or SystemClock())
+            session = Session(request, run, deployment, clock)
+            if run.lock.warning:
+                session.notes.append(run.lock.warning)
+            evaluation = _Evaluation(session, Guarded(request.observe), stop or Stop())
             with session.planned() as plan:
-                if plan.rollouts == 0:
-                    return session.nothing_to_do()
+                if evaluation.is_complete(plan):
+                    return evaluation.nothing_to_do(plan)
                 if request.serve is not ServeMode.NONE:
-                    await deployment.start()
-                plan.commit()
-            return await session.carried_out(plan)
+                    await unless_stopped(deployment.start(), evaluation.stop)
+                if plan.owed:
+                    plan.commit()
+            return await evaluation.carried_out(plan)
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What a session carries out: so many tasks and rollouts, some settled before, in force once committed."""
+async def unless_stopped(work: Coroutine[None, None, None], stop: Stop) -> None:
+    """Wait for `work`, or end it as soon as the run is to stop.
 
-    tasks: int
-    rollouts: int
-    settled: int
-    commit: Callable[[], None]
+    Raises:
+        RunStoppedError: the stop came first.
+
+    """
+    working, asked = asyncio.ensure_future(work), asyncio.ensure_future(stop.asked.wait())
+    try:
+        await asyncio.wait({working, asked}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        asked.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working})
+    if stop.asked.is_set():
+        raise RunStoppedError(f"stopped before anything was sent: {stop.why}")
+    await working
 
 
-@dataclass(slots=True)
-class Session:
-    """One process's stay in a run."""
+class _Evaluation:
+    """What is made of a session's plan."""
 
-    request: EvaluationRequest
-    run: Run
-    deployment: Deployment
-    clock: Clock
-    notes: list[str] = field(default_factory=list)
-    standings: Standings = field(default_factory=Standings)
-    planned_of: Counter[tuple[str, int]] = field(default_factory=Counter)
-    directory: Directory = field(init=False)
-    observe: Observe = field(init=False)
+    def __init__(self, session: Session, observe: Observe, stop: Stop) -> None:
+        self._session = session
+        self._paths = session.run.paths
+        self._settings = session.request.settings
+        self._observe = observe
+        self.stop = stop
 
-    def __post_init__(self) -> None:
-        self.directory = Directory(self.deployment.global_config_dict)
-        self.observe = Guarded(self.request.observe)
+    def is_complete(self, plan: Planned) -> bool:
+        """Whether there is neither anything to run nor any metric to compute."""
+        aggregated = self._settings.disable_aggregation or self._paths.aggregate_metrics.exists()
+        return plan.owed == 0 and (plan.rollouts == 0 or aggregated)
 
-    @contextmanager
-    def planned(self) -> Iterator[Planned]:
-        """Give the plan that this session carries out: a fresh one, or the one that is on disk."""
-        settings = self.request.settings
-        if settings.resume_from_cache and self.run.can_continue:
-            yield self._kept_plan()
-            return
-        if settings.resume_from_cache:
-            self.notes.append(f"nothing to resume at {self.run.paths.output}; the run starts afresh")
-        if not settings.overwrite:
-            self.run.refuse_existing()
-        expansion = Expansion(plan_options(settings, self.directory.only_agent))
-        rows = planned_rows(
-            sources_of(settings),
-            expansion,
-            resolve=self.directory.resolved,
-            prompt=prompt_of(settings),
-            interleave=settings.interleave_repeats,
-        )
-        with self.run.drafted(rows) as draft:
-            self.notes += expansion.notes
-            yield Planned(expansion.tasks, draft.rollouts, 0, draft.commit)
-
-    def _kept_plan(self) -> Planned:
-        """Mend what a dead writer left, fold what is there, and check every line of the plan; nothing is sent yet."""
-        self.notes += [repair.told for repair in self.run.repair()]
-        self.notes.append("resumed by the saved plan: this command's own rows, repeats and prompts were not looked at")
-        self.standings = self.run.standings()
-        keys: list[RolloutKey] = []
-        faults: dict[str, str] = {}
-        for number, line in self.run.numbered_plan():
-            try:
-                keys.append(rollout_of(line, self.directory.find).key)
-            except ConfigError as error:
-                faults.setdefault(str(error), f"{self.run.paths.materialized_inputs}:{number}: {error}")
-        if faults:
-            raise InputError("\n".join([*faults.values(), "Mend the configuration, or plan anew with --overwrite"]))
-        settled = sum(next_attempt(key, self.standings) is None for key in keys)
-        return Planned(len({key.task for key in keys}), len(keys), settled, self.run.forget_metrics)
-
-    def nothing_to_do(self) -> EvaluationResult:
-        """Return what a plan without rollouts comes to."""
-        self.notes.append("nothing to do: the plan holds no rollouts")
-        return EvaluationResult(Tally().scores(), Coverage(planned=0), {}, (), tuple(self.notes))
+    def nothing_to_do(self, plan: Planned) -> EvaluationResult:
+        """Return what a plan comes to of which nothing is owed."""
+        if plan.rollouts == 0:
+            self._session.notes.append("nothing to do: the plan holds no rollouts")
+            return self._result(Coverage(planned=0), [])
+        self._session.notes.append("already complete: nothing is owed, and nothing was sent")
+        coverage = self._session.coverage()
+        self._refuse_empty(coverage, 0)
+        saved = self._paths.aggregate_metrics
+        metrics = msgspec.json.decode(saved.read_bytes(), type=list[JsonObject]) if saved.exists() else []
+        return self._result(coverage, metrics)
 
     async def carried_out(self, plan: Planned) -> EvaluationResult:
         """Collect what the plan owes, then aggregate what stands."""
-        before = [record.outcome.reward for record in self.standings if isinstance(record.outcome, Scored)]
-        self.observe(RunPlanned(plan.tasks, plan.rollouts, plan.settled, len(before), sum(before)))
-        await collect(
-            self._counted(rollout_of(line, self.directory.find) for line in self.run.planned_lines()),
-            self.run,
-            self.standings,
-            transport=self.deployment,
-            policy=policy_of(self.request.settings),
-            observe=self.observe,
-            clock=self.clock,
-        )
-        coverage = self.standings.coverage(plan.rollouts)
+        standings = self._session.standings
+        before = [record.outcome.reward for record in standings if isinstance(record.outcome, Scored)]
+        settled = plan.rollouts - plan.owed
+        self._observe(RunPlanned(plan.tasks, plan.rollouts, settled, len(before), sum(before)))
+        if plan.owed:
+            await self._collect()
+        coverage = self._session.coverage()
         if not coverage.law_holds:
-            self.notes.append(f"the files hold records beyond the plan's {plan.rollouts} rollouts; the counts are off")
-        self._refuse_empty(coverage, plan)
+            self._session.notes.append(
+                f"the files hold records beyond the plan's {plan.rollouts} rollouts; the counts are off"
+            )
+        if self.stop.why is not None:
+            return self._result(coverage, [])
+        self._refuse_empty(coverage, plan.owed)
         return self._result(coverage, await self._aggregated())
 
-    def _counted(self, rollouts: Iterable[Rollout]) -> Iterator[Rollout]:
-        """Yield `rollouts`, counting how many the plan has for each server's task."""
-        for rollout in rollouts:
-            self.planned_of[rollout.server, rollout.key.task] += 1
-            yield rollout
+    async def _collect(self) -> None:
+        session = self._session
+        engine = Engine(
+            session.rules,
+            RunStamp(session.manifest.run_id, session.manifest.attempt_cap),
+            session.deployment,
+            policy_of(self._settings),
+            self._observe,
+            session.clock,
+            self.stop,
+        )
+        await collect(PlanLines(session), session.run, session.standings, engine)
 
-    def _refuse_empty(self, coverage: Coverage, plan: Planned) -> None:
-        paths, done = self.run.paths, coverage.settled_with_result
-        sent = plan.rollouts - plan.settled
+    def _refuse_empty(self, coverage: Coverage, sent: int) -> None:
+        try:
+            self._check_produced(coverage, sent)
+        except RunError as error:
+            error.result = self._result(coverage, [])
+            raise
+
+    def _check_produced(self, coverage: Coverage, sent: int) -> None:
+        done = coverage.settled_with_result
         if done == 0 and sent == 0:
             raise NothingProducedError(
-                f"nothing is left to run: the attempts of all {plan.rollouts} rollouts are spent, and none produced a "
-                f"result; see {paths.failures}. Start anew with --overwrite, or give another --output"
+                f"nothing is left to run: the attempts of all {coverage.planned} rollouts are spent, and none produced "
+                f"a result; see {self._paths.failures}. Start anew with --overwrite, or give another --output"
             )
         if done == 0:
             raise NothingProducedError(
                 f"None of the {sent} dispatched rollouts produced a result {dict(coverage.failed_by_class)}; "
-                f"see {paths.failures}, and go on with --resume once the cause is mended"
+                f"see {self._paths.failures}, and go on with --resume once the cause is mended"
             )
-        if self.request.settings.require_complete and done < coverage.planned:
+        if self._settings.require_complete and done < coverage.planned:
             raise IncompleteEvaluationError(
                 f"EVAL FAILED: {done}/{coverage.planned} samples completed. Partial artifacts retained at "
-                f"{paths.output}; run the rest with --resume"
+                f"{self._paths.output}; run the rest with --resume"
             )
 
     async def _aggregated(self) -> list[JsonObject]:
-        if self.request.settings.disable_aggregation:
-            self.notes.append("aggregation is off; the servers' own metrics were not computed")
+        session = self._session
+        if self._settings.disable_aggregation:
+            session.notes.append("aggregation is off; the servers' own metrics were not computed")
             return []
-        return await aggregate(self.run.paths, self.standings, self.planned_of, self.deployment)
+        return await aggregate(self._paths, session.standings, session.planned_of, session.deployment)
 
     def _result(self, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
-        tally = Tally()
-        for record in self.standings:
+        tally, notes = Tally(), self._session.notes
+        for record in self._session.standings:
             tally.add(record)
-        failed = [entry for entry in metrics if "aggregation_error" in entry]
-        for entry in failed:
-            self.notes.append(f"metrics of {entry['agent_ref']} could not be computed: {entry['aggregation_error']}")
-        files = files_of(self.run.paths)
-        return EvaluationResult(tally.scores(), coverage, files, tuple(metrics), tuple(self.notes))
+        for entry in metrics:
+            if "aggregation_error" in entry:
+                notes.append(f"metrics of {entry['agent_ref']} could not be computed: {entry['aggregation_error']}")
+        return EvaluationResult(
+            tally.scores(), coverage, files_of(self._paths), tuple(metrics), tuple(notes), self.stop.why
+        )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from rollbook.clock import Clock
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.roots import resolve_read_path
 from rollbook.dispatch.dispatcher import Policy
@@ -16,6 +17,8 @@ from rollbook.inputs.jsonl import read_source_rows
 from rollbook.inputs.prompts import PromptConfig, load_prompt_config
 from rollbook.inputs.skills import load_skills
 from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.run import Run
+from rollbook.ledger.writer import Durability
 from rollbook.plan.options import PlanOptions, RoutingMode
 from rollbook.records.json_values import JsonObject
 from rollbook.records.source import SourceRow
@@ -89,7 +92,23 @@ def policy_of(settings: RolloutCollectionConfig) -> Policy:
     """Return how the settings drive dispatch."""
     limits = (settings.num_samples_in_parallel, settings.max_resident_rollout_tasks)
     lanes = min((limit for limit in limits if limit is not None), default=UNLIMITED_LANES)
-    return Policy(lanes=lanes, route_failures=settings.route_failures_to_sidecar)
+    return Policy(
+        lanes=lanes,
+        route_failures=settings.route_failures_to_sidecar,
+        grace=settings.interrupt_grace_s,
+        retry_for=settings.retry_for_s,
+    )
+
+
+def run_of(settings: RolloutCollectionConfig, clock: Clock) -> Run:
+    """Return the run that the settings write to."""
+    return Run(
+        run_paths(settings),
+        clock,
+        durability=Durability(settings.durability),
+        record_omitted=settings.record_omitted_rollouts,
+        take_over=settings.take_over,
+    )
 
 
 def _skills_ref(settings: RolloutCollectionConfig) -> JsonObject | None:

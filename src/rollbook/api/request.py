@@ -40,17 +40,22 @@ class EvaluationRequest:
     serve: ServeMode = ServeMode.EMBEDDED
     observe: Observe = observe_nothing
     log_dir: Path | None = None
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
-    """What came of it: scores and what they cover, the servers' own metrics, and where the files are."""
+    """What came of it: scores and what they cover, the servers' own metrics, and where the files are.
+
+    `stopped` says why the run ended before its plan did, if it did.
+    """
 
     scores: RunScores
     coverage: Coverage
     files: Mapping[str, Path]
     metrics: tuple[JsonObject, ...] = ()
     notes: tuple[str, ...] = ()
+    stopped: str | None = None
 
 
 def deployment_for(request: EvaluationRequest) -> Deployment:

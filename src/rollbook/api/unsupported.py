@@ -12,7 +12,6 @@ from rollbook.errors import ConfigError
 
 LATER: Final = frozenset(
     {
-        "allow_unsafe_resume",
         "batch_manifest_fpath",
         "count_failure_classes_as_zero",
         "count_missing_rollouts_as_zero",
@@ -28,8 +27,6 @@ LATER: Final = frozenset(
         "max_failed_fraction",
         "max_missing_fraction",
         "max_unhealthy_fraction",
-        "resubmit",
-        "retry_terminal_timeouts",
         "rollout_collection_driver",
         "server_queue_max_waiting_ratio",
         "server_queue_metrics_urls",

@@ -31,6 +31,17 @@ _data: Final = flags(
     click.option("--overwrite", is_flag=True, default=None, help="Replace an earlier run at the output."),
     click.option("--resume", "resume_from_cache", is_flag=True, default=None, help="Continue the run at the output."),
     click.option(
+        "--resubmit", is_flag=True, default=None, help="Continue it, and run again what was held for a decision."
+    ),
+    click.option(
+        "--take-over", is_flag=True, default=None, help="Claim the run from a process on another host that is gone."
+    ),
+    click.option(
+        "--durability",
+        type=click.Choice(["sync", "flush", "off"]),
+        help="When a line counts as written: on the disk, given to the system, or not waited for.  [default: sync]",
+    ),
+    click.option(
         "--split", metavar="SPLIT", help="A split of the configuration's datasets: train, validation, benchmark."
     ),
     click.option("--limit", type=int, metavar="N", help="Run the first N tasks; 0 runs none."),
@@ -47,6 +58,20 @@ _running: Final = flags(
         metavar="N",
         help="Rollouts in flight at a time.  [default: 64]",
     ),
+    click.option(
+        "--retry-for",
+        "retry_for_s",
+        type=float,
+        metavar="S",
+        help="Seconds to try again what a server turned away or never got.  [default: 600]",
+    ),
+    click.option(
+        "--grace",
+        "interrupt_grace_s",
+        type=float,
+        metavar="S",
+        help="Seconds that work in flight has to end after a signal.  [default: 20]",
+    ),
     click.option("--temperature", type=float, metavar="T", help="Sampling temperature, for every row."),
     click.option("--top-p", type=float, metavar="P", help="Nucleus sampling, for every row."),
     click.option("--max-output-tokens", type=int, metavar="N", help="Longest answer, for every row."),
@@ -58,6 +83,7 @@ _running: Final = flags(
     ),
 )
 _after: Final = flags(
+    click.option("--require-complete", is_flag=True, default=None, help="End with 4 unless every rollout is scored."),
     click.option("--disable-aggregation", is_flag=True, default=None, help="Collect, and compute no metrics."),
     click.option(
         "--no-health-check", "disable_health_check", is_flag=True, default=None, help="Skip the health check."
@@ -77,12 +103,15 @@ _after: Final = flags(
 @_after
 @overrides_argument
 @click.pass_context
-def command(context: click.Context, /, **given: Any) -> None:
+def command(context: click.Context, /, **given: Any) -> int:
     """Collect rollouts of the input's tasks, score them, and say what share of the plan the scores speak for.
 
     Servers of the configuration are started for the run, unless --no-serve is given. Free arguments override
     configuration keys: key=value, +key=value, ++key=value, ~key.
+
+    Exit code: 0 a resume would run nothing, 3 it would, 4 with --require-complete when not everything is scored, 5 a
+    file is damaged, 128 and the signal's number after a signal.
     """
     from rollbook.cli.eval_session import run_evaluation  # noqa: PLC0415  the engine is paid for by this verb alone
 
-    run_evaluation(given, as_json=wants_json(context), verbose=is_verbose(context))
+    return run_evaluation(given, as_json=wants_json(context), verbose=is_verbose(context))

@@ -7,6 +7,7 @@ Rules:
 Source: servers.md §10.2; collection.md §10.7.
 """
 
+import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,16 +21,23 @@ from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode
 from rollbook.cli.configuration import resolved_configuration
 from rollbook.cli.eval_settings import collection_settings, settings_given
 from rollbook.cli.event_loop import in_event_loop
-from rollbook.cli.terminal import note, say, say_json
+from rollbook.cli.resume_command import command_line, resume_command
+from rollbook.cli.signals import heard
+from rollbook.cli.terminal import note, say, say_error, say_json
 from rollbook.clock import Clock, SystemClock
+from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.dispatch.stop import Stop
+from rollbook.errors import RunError, RunStoppedError
+from rollbook.ledger.paths import RunPaths
 from rollbook.live.view import View, beating, view_for
+from rollbook.records.run_status import code_of
 from rollbook.report.json_report import json_report
 from rollbook.report.layout import laid_out
 from rollbook.report.table import render
 
 
-def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) -> None:
-    """Collect what the flags in `given` ask for, and print what came of it."""
+def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) -> int:
+    """Collect what the flags in `given` ask for, print what came of it, and return the command's exit code."""
     serve = ServeMode.NONE if given["no_serve"] else ServeMode(given["serve"])
     cfg = resolved_configuration(
         given, settings=settings_given(given), verbose=verbose, private_head=serve is not ServeMode.NONE
@@ -37,25 +45,53 @@ def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) ->
     settings, notes = collection_settings(cfg, serving=serve is not ServeMode.NONE)
     for text in notes:
         note(text)
-    clock = SystemClock()
+    clock, stop = SystemClock(), Stop()
     view = view_for(sys.stderr, clock)
-    request = EvaluationRequest(settings, cfg, serve, view.observe, log_dir_of(cfg))
+    request = EvaluationRequest(settings, cfg, serve, view.observe, log_dir_of(cfg), command_line())
     try:
-        result = in_event_loop(_watched(request, view, clock))
-    except KeyboardInterrupt:
-        _say_how_to_go_on(Path(settings.output_jsonl_fpath))
-        raise
+        result = in_event_loop(_watched(request, view, clock, stop))
+    except RunError as error:
+        return _told(error, request, stop, as_json=as_json)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        _say_how_to_go_on(settings)
+        raise KeyboardInterrupt from None
     _show(result, as_json=as_json)
+    if result.stopped is not None:
+        _say_how_to_go_on(settings)
+    return _exit_code(result, settings, stop)
 
 
-def _say_how_to_go_on(output: Path) -> None:
-    if output.exists():
-        note(f"What finished is in {output}; go on with --resume.")
+def _exit_code(result: EvaluationResult, settings: RolloutCollectionConfig, stop: Stop) -> int:
+    if stop.exit_code is not None:
+        return stop.exit_code
+    return code_of(result.coverage, require_complete=settings.require_complete)
 
 
-async def _watched(request: EvaluationRequest, view: View, clock: Clock) -> EvaluationResult:
-    async with beating(view, clock):
-        return await evaluate(request)
+def _told(error: RunError, request: EvaluationRequest, stop: Stop, *, as_json: bool) -> int:
+    """Show what a run came to that ended without what it promised, and return the exit code."""
+    result = error.result
+    if stop.why is not None:
+        _say_how_to_go_on(request.settings)
+    if not isinstance(result, EvaluationResult):
+        if isinstance(error, RunStoppedError) and stop.exit_code is not None:
+            note(str(error))
+            return stop.exit_code
+        raise error
+    _show(result, as_json=as_json)
+    say_error(str(error))
+    return _exit_code(result, request.settings, stop)
+
+
+def _say_how_to_go_on(settings: RolloutCollectionConfig) -> None:
+    output = Path(settings.output_jsonl_fpath)
+    if output.exists() or RunPaths(output).manifest.exists():
+        note(f"What finished is in {output}. Go on with:\n  {resume_command(sys.argv)}")
+
+
+async def _watched(request: EvaluationRequest, view: View, clock: Clock, stop: Stop) -> EvaluationResult:
+    with heard(stop, request.settings.interrupt_grace_s):
+        async with beating(view, clock):
+            return await evaluate(request, clock, stop)
 
 
 def log_dir_of(cfg: DictConfig) -> Path | None:

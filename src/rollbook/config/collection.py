@@ -200,6 +200,10 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
     drain_margin_s: Seconds | None = None
     dispatch_longest_first: bool = False
     dispatch_connect_grace_s: Seconds = 60.0
+    retry_for_s: Seconds = 600.0
+    interrupt_grace_s: Seconds = 20.0
+    durability: Literal["sync", "flush", "off"] = "sync"
+    take_over: bool = False
     dispatch_start_report_within_s: Seconds | None = None
     dispatch_start_report_min_fraction: Share = 0.95
     dispatch_all_started_within_s: Seconds | None = None

@@ -8,13 +8,21 @@ Source: collection.md §1.5.
 """
 
 from collections.abc import Iterable
-from typing import BinaryIO
+from typing import Protocol
 
 from rollbook.records.codec import encode
 from rollbook.records.json_values import JsonObject
 
 
-def write_rows(file: BinaryIO, rows: Iterable[JsonObject]) -> int:
+class Sink(Protocol):
+    """Where bytes are written to."""
+
+    def write(self, data: bytes, /) -> int:
+        """Append `data`."""
+        ...
+
+
+def write_rows(file: Sink, rows: Iterable[JsonObject]) -> int:
     """Write one line per row and return their number."""
     written = 0
     for row in rows:

@@ -30,6 +30,11 @@ def manifest_path_for(output: Path) -> Path:
     return output.with_name(f"{output.stem}_manifest.json")
 
 
+def manifest_log_path_for(output: Path) -> Path:
+    """Return the log of handed-out attempts beside `output`; no `*.jsonl` pattern of other readers finds it."""
+    return output.with_name(f"{output.stem}_manifest.log")
+
+
 def batch_status_path_for(output: Path) -> Path:
     """Return the status file beside `output`."""
     return output.with_name(f"{output.stem}_batch_status.json")
@@ -62,6 +67,21 @@ class RunPaths:
         return aggregate_metrics_path_for(self.output)
 
     @property
+    def manifest(self) -> Path:
+        """What the run was asked to do."""
+        return manifest_path_for(self.output)
+
+    @property
+    def manifest_log(self) -> Path:
+        """Which attempts were handed out, cut, or never started."""
+        return manifest_log_path_for(self.output)
+
+    @property
+    def batch_status(self) -> Path:
+        """The counts for outer schedulers."""
+        return batch_status_path_for(self.output)
+
+    @property
     def lock(self) -> Path:
         """What one writer holds for as long as it writes."""
         return self.output.with_name(f".{self.output.stem}.lock")
@@ -69,7 +89,15 @@ class RunPaths:
     @property
     def every_file(self) -> tuple[Path, ...]:
         """The files that a run writes."""
-        return (self.output, self.failures, self.materialized_inputs, self.aggregate_metrics)
+        return (
+            self.output,
+            self.failures,
+            self.materialized_inputs,
+            self.aggregate_metrics,
+            self.manifest,
+            self.manifest_log,
+            self.batch_status,
+        )
 
     def existing(self) -> tuple[Path, ...]:
         """Return those of the run's files that hold what a run found out; a plan alone holds nothing of worth."""

@@ -164,7 +164,7 @@ class TopLevelProjector:
         return at + 1
 
     def _begin_value(self, chunk: bytes, at: int) -> None:
-        if not self._skipping and self._depth == 1 and _text_of(self._key) in self._skip:
+        if not self._skipping and _text_of(self._key) in self._skip:
             self._keep(chunk, at)
             self._skipping, self._saw_value = True, False
         self._key = bytearray()

@@ -3,23 +3,86 @@
 Rules:
 * A line without its newline was not committed and is no record.
 * Lines of white space are nobody's record; neither are a byte-order mark and CRLF, which editors put in.
+* A huge line is read in pieces, without the values that nothing decides by.
 * A line that cannot be read is named with file and line; what to do with it is the reader's business.
 
-Source: collection.md §1.6, §5.4.1; case RC-58.
+Source: collection.md §1.6, §5.4.1; cases RC-14, RC-58.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
-from rollbook.records.codec import File, read_row
+from rollbook.ledger.projection import TopLevelProjector
+from rollbook.records.keys import BULKY_KEYS
+from rollbook.records.place import File, Place
+from rollbook.records.reading import read_row
 from rollbook.records.record import Record
 
 _BOM: Final = b"\xef\xbb\xbf"
+_LONGEST: Final = 8 << 20
+_PIECE: Final = 1 << 20
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding a line of somebody's file may raise."""
+
+OnDamage = Callable[[LedgerError], None]
+
+
+class Line(NamedTuple):
+    """One committed line: its number from 1, its first byte, its bytes in the file, and its text without newline."""
+
+    number: int
+    offset: int
+    length: int
+    text: bytes
+
+
+def raise_damage(error: LedgerError) -> None:
+    """Let nothing pass that cannot be read."""
+    raise error
+
+
+def scan(path: Path, limit: int | None = None) -> Iterator[Line]:
+    """Yield the committed lines of `path` (of its first `limit` bytes); nothing if it is absent."""
+    if not path.exists():
+        return
+    with path.open("rb", buffering=1 << 20) as file:
+        offset = number = 0
+        readline = file.readline
+        while raw := readline(_LONGEST):
+            number += 1
+            length = len(raw)
+            if raw[-1] != _NEWLINE:
+                raw, length = _rest(file, raw)
+            if not raw or (limit is not None and offset + length > limit):
+                return
+            text = raw.rstrip()
+            if number == 1:
+                text = text.removeprefix(_BOM)
+            if text:
+                yield Line(number, offset, length, text)
+            offset += length
+
+
+_NEWLINE: Final = ord("\n")
+
+
+def _rest(file: BinaryIO, start: bytes) -> tuple[bytes, int]:
+    """Return a long line without its bulky values, and its whole length; nothing when it never ends."""
+    projector, length, piece = TopLevelProjector(BULKY_KEYS), len(start), start
+    while True:
+        ends = piece.endswith(b"\n")
+        projector.feed(piece)
+        if ends:
+            return projector.result(), length
+        piece = file.readline(_PIECE)
+        if not piece:
+            return b"", 0
+        length += len(piece)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -33,16 +96,23 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, line.rstrip(b"\r\n")
 
 
-def read_records(paths: RunPaths) -> Iterator[Record]:
-    """Yield the records of both files, failures first.
+def read_records(
+    paths: RunPaths, limits: Mapping[File, int] | None = None, on_damage: OnDamage = raise_damage
+) -> Iterator[Record]:
+    """Yield the records of both files, failures first; of each file its first bytes, where `limits` say how many.
 
     Raises:
         LedgerError: a committed line is no record; names file and line.
 
     """
     for path, file in ((paths.failures, File.FAILURES), (paths.output, File.RESULTS)):
-        for number, line in read_lines(path):
-            yield record_at(path, number, line, file)
+        for line in scan(path, limits[file] if limits else None):
+            try:
+                record = read_row(line.text, file, Place(file, line.offset, line.length, line.number))
+            except UNREADABLE as error:
+                on_damage(_not_a_record(path, line.number, error))
+            else:
+                yield record
 
 
 def record_at(path: Path, number: int, line: bytes, file: File) -> Record:
@@ -54,7 +124,26 @@ def record_at(path: Path, number: int, line: bytes, file: File) -> Record:
     """
     try:
         return read_row(line, file)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise LedgerError(
-            f"{path}:{number}: not a rollout record: {error}. Nothing was changed; mend the line, then run again"
-        ) from error
+    except UNREADABLE as error:
+        raise _not_a_record(path, number, error) from error
+
+
+def payload_at(path: Path, place: Place) -> bytes:
+    """Return the line at `place` of `path`, without its newline.
+
+    Raises:
+        LedgerError: the file is shorter now, or another line lies there.
+
+    """
+    with path.open("rb") as file:
+        file.seek(place.offset)
+        raw = file.read(place.length)
+    if len(raw) != place.length or not raw.endswith(b"\n") or b"\n" in raw[:-1]:
+        raise LedgerError(f"{path}:{place.line}: the file was replaced while it was read; read it again")
+    return raw.rstrip()
+
+
+def _not_a_record(path: Path, number: int, error: Exception) -> LedgerError:
+    return LedgerError(
+        f"{path}:{number}: not a rollout record: {error}. Nothing was changed; mend the line, then run again"
+    )

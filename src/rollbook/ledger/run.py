@@ -10,20 +10,22 @@ Source: collection.md §1.6, §5.1, §13 (10).
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
+from rollbook.clock import Clock
 from rollbook.errors import LedgerError, OutputExistsError
+from rollbook.ledger.digests import HashedFile
+from rollbook.ledger.lock import RunLock
+from rollbook.ledger.manifest_store import write_manifest
 from rollbook.ledger.materialized import write_rows
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import read_lines, read_records
 from rollbook.ledger.tail import TailRepair, repair_tail
 from rollbook.ledger.whole_file import WholeFile
-from rollbook.ledger.writer import Durability, Writer
+from rollbook.ledger.writer import Durability, Writer, WriterOptions
+from rollbook.records.codec import RunStamp
 from rollbook.records.json_values import JsonObject
-from rollbook.records.standing import Standings
+from rollbook.records.manifest import PlanDigest, RunManifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,17 @@ class Draft:
 
     paths: RunPaths
     making: WholeFile
+    sha256: str
+    bytes: int
     rollouts: int
 
-    def commit(self) -> None:
-        """Put the plan in force, then remove what an earlier run left.
+    @property
+    def digest(self) -> PlanDigest:
+        """What the manifest says of this plan."""
+        return PlanDigest(sha256=self.sha256, bytes=self.bytes, rollouts=self.rollouts)
+
+    def commit(self, manifest: RunManifest) -> None:
+        """Put the plan and its manifest in force, then remove what an earlier run left.
 
         Raises:
             LedgerError: the plan could not be written; the earlier run is as it was.
@@ -45,20 +54,28 @@ class Draft:
             self.making.seal()
             aside = [_moved_aside(path) for path in self._outdated() if path.exists()]
             self.making.place()
+            write_manifest(self.paths.manifest, manifest)
             for path in aside:
                 path.unlink()
 
     def _outdated(self) -> tuple[Path, ...]:
-        return (self.paths.output, self.paths.failures, self.paths.aggregate_metrics)
+        return tuple(path for path in self.paths.every_file if path != self.paths.materialized_inputs)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The files of a run and what may be done with them."""
+    """The files of a run and what may be done with them. `take_over`: push aside a holder that cannot be asked."""
 
     paths: RunPaths
+    clock: Clock
     durability: Durability = Durability.SYNC
     record_omitted: bool = False
+    take_over: bool = False
+    lock: RunLock = field(init=False)
+
+    def __post_init__(self) -> None:
+        lock = RunLock(self.paths.lock, now=self.clock.now, take_over=self.take_over)
+        object.__setattr__(self, "lock", lock)
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
@@ -69,22 +86,16 @@ class Run:
 
         """
         self._refuse_what_is_no_file()
-        lock, made = FileLock(self.paths.lock), _missing_folders(self.paths.output.parent)
+        made = _missing_folders(self.paths.output.parent)
         with explained(self.paths):
             self.paths.output.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                raise LedgerError(
-                    f"{self.paths.output}: another process is writing this run (lock {self.paths.lock}); "
-                    "wait for it, or give another --output"
-                ) from None
+            self.lock.acquire()
         try:
             yield
         finally:
             if not files_of(self.paths):
                 self.paths.lock.unlink(missing_ok=True)
-            lock.release()
+            self.lock.release()
             _remove_empty(made)
 
     def _refuse_what_is_no_file(self) -> None:
@@ -119,41 +130,32 @@ class Run:
         with explained(self.paths):
             making = WholeFile(self.paths.materialized_inputs)
         try:
-            yield Draft(self.paths, making, write_rows(making.file, rows))
+            hashed = HashedFile(making.file)
+            rollouts = write_rows(hashed, rows)
+            yield Draft(self.paths, making, hashed.sha256, hashed.size, rollouts)
         finally:
             making.discard()
 
     def repair(self) -> tuple[TailRepair, ...]:
-        """Mend the ends of both files after a writer died."""
-        return tuple(filter(None, (repair_tail(path) for path in (self.paths.output, self.paths.failures))))
-
-    def standings(self) -> Standings:
-        """Fold every record that is on disk."""
-        standings = Standings()
-        for record in read_records(self.paths):
-            standings.add(record)
-        return standings
-
-    def numbered_plan(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (line number, line) of the plan, in plan order."""
-        return read_lines(self.paths.materialized_inputs)
-
-    def planned_lines(self) -> Iterator[bytes]:
-        """Yield the lines of the plan, in plan order."""
-        return (line for _, line in self.numbered_plan())
+        """Mend the ends of the appended files after a writer died."""
+        appended = (self.paths.output, self.paths.failures, self.paths.manifest_log)
+        with explained(self.paths):
+            return tuple(filter(None, map(repair_tail, appended)))
 
     def forget_metrics(self) -> None:
         """Remove metrics that what is collected next makes outdated."""
         self.paths.aggregate_metrics.unlink(missing_ok=True)
 
-    def writer(self) -> Writer:
+    def writer(self, stamp: RunStamp) -> Writer:
         """Return the writer of this run."""
-        return Writer(self.paths, durability=self.durability, record_omitted=self.record_omitted)
+        options = WriterOptions(self.durability, self.record_omitted, self.lock.check)
+        return Writer(self.paths, stamp, self.clock, options)
 
     @property
     def can_continue(self) -> bool:
-        """Whether a plan and results of an earlier session are there."""
-        return self.paths.materialized_inputs.exists() and self.paths.output.exists()
+        """Whether a plan is there, and what a session made of it."""
+        made = (self.paths.output, self.paths.manifest, self.paths.manifest_log)
+        return self.paths.materialized_inputs.exists() and any(path.exists() for path in made)
 
 
 def _missing_folders(folder: Path) -> list[Path]:
@@ -192,5 +194,6 @@ def files_of(paths: RunPaths) -> dict[str, Path]:
         "failures": paths.failures,
         "materialized inputs": paths.materialized_inputs,
         "aggregate metrics": paths.aggregate_metrics,
+        "manifest": paths.manifest,
     }
     return {name: path for name, path in named.items() if path.exists()}

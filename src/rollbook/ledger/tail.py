@@ -50,12 +50,21 @@ def repair_tail(path: Path) -> TailRepair | None:
             os.write(file.fileno(), b"\n")
             os.fsync(file.fileno())
             return TailRepair(path)
-        torn = path.with_name(f"{path.name}.torn")
-        with torn.open("ab") as kept:
-            kept.write(tail + b"\n")
-            kept.flush()
-            os.fsync(kept.fileno())
-        os.ftruncate(file.fileno(), start)
+    return keep_torn(path, start)
+
+
+def keep_torn(path: Path, size: int) -> TailRepair | None:
+    """Cut `path` to its first `size` bytes, and keep what lay behind them in `<name>.torn`."""
+    if path.stat().st_size <= size:
+        return None
+    torn = path.with_name(f"{path.name}.torn")
+    with path.open("r+b") as file, torn.open("ab") as kept:
+        file.seek(size)
+        tail = file.read()
+        kept.write(tail + b"\n")
+        kept.flush()
+        os.fsync(kept.fileno())
+        os.ftruncate(file.fileno(), size)
         os.fsync(file.fileno())
     sync_folder(path.parent)
     return TailRepair(path, len(tail), torn)

@@ -1,63 +1,90 @@
-"""The one writer of a run: results and failures, appended line by line.
+"""The one writer of a run: results, failures, and the log of attempts, appended line by line.
 
 Rules:
 * Group commit: lines that arrive while the disk is busy go out together, in one write and one fdatasync per file.
-* Whoever hands over an ending is released once its line is committed.
+* Whoever hands something over is released once it is committed: an attempt's number before its request leaves, an
+  ending before the next thing is told about it.
 * A row that cannot be written as JSON becomes a failure that keeps what could be kept; it never corrupts a line.
-* An I/O error fails every line that was waiting and every line that comes after; what was acknowledged stays.
+* NaN and infinities are no JSON: in a payload they are written as null, and a reward that is one is a failure.
+* An I/O error, or a token that is no longer ours, fails what was waiting and what comes after; what was acknowledged
+  stays.
 
-Source: collection.md §1.6, §1.7, §4.1, §4.2.
+Source: collection.md §1.6, §1.7, §4.1, §4.2, §5.4.2, §5.5.
 """
 
 import asyncio
 import os
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, Final, Self
 
+from rollbook.clock import Clock
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.saved_line import SavedLine, saved_line
 from rollbook.ledger.whole_file import sync_folder
-from rollbook.records.codec import File, encode, saved_row
+from rollbook.records.codec import RunStamp
 from rollbook.records.ending import Ending
-from rollbook.records.failure_kinds import AGENT_RUN_ERROR_FAILURE_CLASS
-from rollbook.records.json_values import JsonMapping
-from rollbook.records.keys import NG_FAILURE_EVIDENCE_KEY
-from rollbook.records.outcome import Failed, Interrupted, NeverStarted, Outcome, without_body
+from rollbook.records.identity import RolloutKey
+from rollbook.records.manifest import LogEvent, Reserved, flat, log_line
+from rollbook.records.outcome import NeverStarted
+from rollbook.records.place import File
 from rollbook.records.record import Record
 from rollbook.records.task import Rollout
 
-_EVIDENCE_KEPT: Final = 2000
-_NOT_JSON: Final = (TypeError, ValueError, RecursionError, OverflowError)
-
-
-_Waiting = tuple[File, bytes, asyncio.Future[None]]
+_Done = asyncio.Future[None]
 
 
 class Durability(StrEnum):
-    """When a line counts as written: on the disk, or handed to the operating system."""
+    """When a line counts as written: on the disk, handed to the operating system, or taken into our memory."""
 
     SYNC = "sync"
     FLUSH = "flush"
+    OFF = "off"
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """What goes out with the next commit, and who is released after it."""
+
+    reserved: list[tuple[RolloutKey, int]] = field(default_factory=list)
+    events: list[LogEvent] = field(default_factory=list)
+    rows: list[tuple[File, bytes]] = field(default_factory=list)
+    released: list[_Done] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.reserved or self.events or self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterOptions:
+    """How a run is written. `may_write` raises when somebody else took the run over."""
+
+    durability: Durability = Durability.SYNC
+    record_omitted: bool = False
+    may_write: Callable[[], None] = lambda: None
 
 
 class Writer:
-    """Appends endings to the results and failures files of `paths`. An asynchronous context manager."""
+    """Appends to the files of one run. An asynchronous context manager."""
 
-    def __init__(
-        self, paths: RunPaths, *, durability: Durability = Durability.SYNC, record_omitted: bool = False
-    ) -> None:
+    def __init__(self, paths: RunPaths, stamp: RunStamp, clock: Clock, options: WriterOptions | None = None) -> None:
         self._paths = paths
-        self._durability = durability
-        self._record_omitted = record_omitted
-        self._files: dict[File, BinaryIO] = {}
-        self._waiting: list[_Waiting] = []
+        self._stamp = stamp
+        self._clock = clock
+        self._opened = clock.monotonic()
+        self._options = options or WriterOptions()
+        self._log: BinaryIO | None = None
+        self._rows: dict[File, BinaryIO] = {}
+        self._sizes: dict[File, int] = {}
+        self._waiting = _Waiting()
         self._committer: asyncio.Task[None] | None = None
         self._broken: LedgerError | None = None
 
     async def __aenter__(self) -> Self:
-        """Open both files for appending; both exist from now on."""
+        """Open the files for appending; all exist from now on."""
         await asyncio.to_thread(self._open)
         return self
 
@@ -66,8 +93,41 @@ class Writer:
         try:
             await finished(self._committer)
         finally:
-            for file in self._files.values():
-                file.close()
+            for file in (self._log, *self._rows.values()):
+                if file is not None:
+                    file.close()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the writer was made."""
+        return round(self._clock.monotonic() - self._opened, 3)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of results and of failures that are committed."""
+        return self._sizes[File.RESULTS], self._sizes[File.FAILURES]
+
+    async def reserve(self, key: RolloutKey, attempt: int) -> None:
+        """Hand out a number; when this returns, it cannot be handed out again.
+
+        Raises:
+            LedgerError: it is not on disk.
+
+        """
+        self._refuse_when_broken()
+        self._waiting.reserved.append((key, attempt))
+        await self._committed()
+
+    async def note(self, event: LogEvent) -> None:
+        """Append one event to the log.
+
+        Raises:
+            LedgerError: it is not on disk.
+
+        """
+        self._refuse_when_broken()
+        self._waiting.events.append(event)
+        await self._committed()
 
     async def write(self, rollout: Rollout, ending: Ending) -> Record:
         """Save how an attempt of `rollout` ended, and return the record of it.
@@ -76,62 +136,94 @@ class Writer:
             LedgerError: the line is not on disk.
 
         """
-        record = Record(
-            key=rollout.key,
-            attempt=rollout.attempt,
-            outcome=ending.outcome,
-            agent=rollout.agent,
-            server=rollout.server,
-        )
-        if isinstance(ending.outcome, Interrupted | NeverStarted) and not self._record_omitted:
-            return record
-        file, line, outcome = _line(ending, rollout.stamps)
-        await self._append(file, line)
-        return replace(record, outcome=without_body(outcome))
+        if isinstance(ending.outcome, NeverStarted) and not self._options.record_omitted:
+            return self._record(rollout, SavedLine(File.FAILURES, b"", ending.outcome))
+        saved = saved_line(rollout, ending, self._stamp)
+        self._refuse_when_broken()
+        self._waiting.rows.append((saved.file, saved.line))
+        await self._committed()
+        return self._record(rollout, saved)
 
-    async def _append(self, file: File, line: bytes) -> None:
+    def _record(self, rollout: Rollout, saved: SavedLine) -> Record:
+        return Record(rollout.key, rollout.attempt, saved.outcome, self._stamp.run_id, rollout.agent, rollout.server)
+
+    def _refuse_when_broken(self) -> None:
         if self._broken is not None:
             raise self._broken
-        done = asyncio.get_running_loop().create_future()
-        self._waiting.append((file, line, done))
+
+    async def _committed(self) -> None:
+        """Wait until what was just added is committed."""
+        done: _Done = asyncio.get_running_loop().create_future()
+        self._waiting.released.append(done)
         if self._committer is None:
             self._committer = asyncio.create_task(self._commit_until_idle())
-        await done
+        if self._options.durability is not Durability.OFF:
+            await done
 
     async def _commit_until_idle(self) -> None:
         try:
             while self._waiting:
-                batch, self._waiting = self._waiting, []
+                batch, self._waiting = self._waiting, _Waiting()
                 await self._commit_batch(batch)
         finally:
             self._committer = None
 
-    async def _commit_batch(self, batch: list[_Waiting]) -> None:
+    async def _commit_batch(self, batch: _Waiting) -> None:
         try:
-            await asyncio.to_thread(self._commit, [(file, line) for file, line, _ in batch])
+            await asyncio.to_thread(self._commit, batch)
+        except LedgerError as error:
+            self._break(error, batch)
         except (OSError, ValueError, MemoryError) as error:
-            self._broken = LedgerError(
-                f"cannot write to {self._paths.output.parent}: {error}. Rollouts that were reported as done are "
-                "safe; free the disk and start the run again with --resume"
-            )
-            batch += self._waiting
-            self._waiting = []
-        for _, _, done in batch:
+            self._break(LedgerError(self._what_to_do(error)), batch)
+        for done in batch.released:
             _settle(done, self._broken)
+
+    def _break(self, error: LedgerError, batch: _Waiting) -> None:
+        self._broken = error
+        batch.released += self._waiting.released
+        self._waiting = _Waiting()
+
+    def _what_to_do(self, error: Exception) -> str:
+        return (
+            f"cannot write to {self._paths.output.parent}: {error}. Rollouts that were reported as done are "
+            "safe; free the disk and start the run again with --resume"
+        )
 
     def _open(self) -> None:
         self._paths.output.parent.mkdir(parents=True, exist_ok=True)
-        for file, path in ((File.RESULTS, self._paths.output), (File.FAILURES, self._paths.failures)):
-            self._files[file] = _append_to(path)
+        self._log = append_to(self._paths.manifest_log)
+        for file, path in ((File.FAILURES, self._paths.failures), (File.RESULTS, self._paths.output)):
+            self._rows[file] = append_to(path)
+            self._sizes[file] = path.stat().st_size
         sync_folder(self._paths.output.parent)
 
-    def _commit(self, lines: list[tuple[File, bytes]]) -> None:
-        for file, handle in self._files.items():
-            chunk = b"".join(line for name, line in lines if name is file)
+    def _commit(self, batch: _Waiting) -> None:
+        """Append one batch: the log first, because nothing may be sent or follow before it."""
+        self._options.may_write()
+        if self._log is not None and (batch.reserved or batch.events):
+            self._append(self._log, self._log_lines(batch))
+        for file, handle in self._rows.items():
+            chunk = b"".join(line for name, line in batch.rows if name is file)
             if chunk:
-                _write_all(handle, chunk)
-                if self._durability is Durability.SYNC:
-                    os.fdatasync(handle.fileno())
+                self._append(handle, chunk)
+                self._sizes[file] += len(chunk)
+
+    def _log_lines(self, batch: _Waiting) -> bytes:
+        lines = [log_line(event) for event in batch.events]
+        if batch.reserved:
+            lines.append(log_line(Reserved(flat(batch.reserved), self.sizes, self.elapsed)))
+        return b"".join(lines)
+
+    def _append(self, handle: BinaryIO, chunk: bytes) -> None:
+        left = memoryview(chunk)
+        while left:
+            left = left[handle.write(left) :]
+        if self._options.durability is Durability.SYNC:
+            DATA_SYNC(handle.fileno())
+
+
+DATA_SYNC: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
+"""Make a file's bytes durable; where the platform has no `fdatasync`, its times as well."""
 
 
 async def finished(task: asyncio.Task[None] | None) -> None:
@@ -146,39 +238,16 @@ async def finished(task: asyncio.Task[None] | None) -> None:
         raise cancelled
 
 
-def _append_to(path: Path) -> BinaryIO:
+def append_to(path: Path) -> BinaryIO:
+    """Open `path` so that every write goes to its end, unbuffered."""
     return path.open("ab", buffering=0)
 
 
-def _write_all(handle: BinaryIO, chunk: bytes) -> None:
-    left = memoryview(chunk)
-    while left:
-        left = left[handle.write(left) :]
-
-
-def _settle(done: asyncio.Future[None], error: LedgerError | None) -> None:
+def _settle(done: _Done, error: LedgerError | None) -> None:
     if done.done():
         return
     if error is None:
         done.set_result(None)
     else:
         done.set_exception(error)
-
-
-def _line(ending: Ending, stamps: JsonMapping) -> tuple[File, bytes, Outcome]:
-    file, row = saved_row(ending, stamps)
-    try:
-        return file, encode(row) + b"\n", ending.outcome
-    except _NOT_JSON as error:
-        return _unwritable(ending, stamps, error)
-
-
-def _unwritable(ending: Ending, stamps: JsonMapping, error: Exception) -> tuple[File, bytes, Failed]:
-    failed = Failed(
-        failure_class=AGENT_RUN_ERROR_FAILURE_CLASS,
-        message=f"the result cannot be written as JSON: {error}"[:_EVIDENCE_KEPT],
-        kind="persistence_failed",
-    )
-    evidence = {NG_FAILURE_EVIDENCE_KEY: repr(dict(ending.payload))[:_EVIDENCE_KEPT].encode(errors="replace").decode()}
-    file, row = saved_row(Ending(failed, evidence), stamps)
-    return file, encode(row) + b"\n", failed
+        done.exception()

@@ -2,8 +2,7 @@
 
 Rules:
 * A line is read for its identity and its stamps alone; it is sent as it stands.
-* Without a manifest an attempt's number is the count of failures that stand on disk for its rollout, and a rollout is
-  settled by a result, by a terminal failure, or by as many failures as its cap.
+* Which rollouts are owed is asked of the fold; the number of an attempt is handed out when it is about to be sent.
 
 Source: collection.md §1.5, §4.7, §4.8, §5.2.
 """
@@ -17,6 +16,7 @@ import msgspec
 from rollbook.errors import InputError
 from rollbook.plan.targets import name_in
 from rollbook.records.codec import encode, stamps_of
+from rollbook.records.disposition import DEFAULT_RULES, OWED, Rules
 from rollbook.records.identity import ATTEMPT_INDEX_KEY_NAME, RolloutKey
 from rollbook.records.keys import (
     AGENT_REF_KEY,
@@ -24,12 +24,9 @@ from rollbook.records.keys import (
     NG_POLICY_MODEL_SERVER_KEY,
     NG_RESULT_TYPE_KEY,
 )
-from rollbook.records.outcome import Failed, Result
 from rollbook.records.source import is_materialized
 from rollbook.records.standing import Standings
 from rollbook.records.task import Rollout
-
-DEFAULT_CAP: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +84,14 @@ def rollout_of(line: bytes, find: FindDestination) -> Rollout:
     )
 
 
-def owed(rollouts: Iterable[Rollout], standings: Standings, *, cap: int = DEFAULT_CAP) -> Iterator[Rollout]:
-    """Yield the rollouts that are not settled, in plan order, each with the number of its next attempt."""
-    for rollout in rollouts:
-        attempt = next_attempt(rollout.key, standings, cap=cap)
-        if attempt is not None:
-            yield numbered(rollout, attempt) if attempt else rollout
+def owed(rollouts: Iterable[Rollout], standings: Standings, rules: Rules = DEFAULT_RULES) -> Iterator[Rollout]:
+    """Yield the rollouts that a resume would run, in plan order."""
+    return (rollout for rollout in rollouts if is_owed(rollout.key, standings, rules))
 
 
-def next_attempt(key: RolloutKey, standings: Standings, *, cap: int = DEFAULT_CAP) -> int | None:
-    """Return the number of the attempt that a rollout is owed, or None when it is settled."""
-    spent = standings.failures_of(key)
-    return None if _settled(key, standings) or spent >= cap else spent
+def is_owed(key: RolloutKey, standings: Standings, rules: Rules = DEFAULT_RULES) -> bool:
+    """Whether another attempt of `key` is to be made."""
+    return standings.standing(key, rules).disposition in OWED
 
 
 def numbered(rollout: Rollout, attempt: int) -> Rollout:
@@ -107,9 +100,3 @@ def numbered(rollout: Rollout, attempt: int) -> Rollout:
     stamps = dict(rollout.stamps) | {ATTEMPT_INDEX_KEY_NAME: attempt}
     return replace(rollout, line=encode(row), attempt=attempt, stamps=stamps)
 
-
-def _settled(key: RolloutKey, standings: Standings) -> bool:
-    record = standings.of(key)
-    if record is None:
-        return False
-    return isinstance(record.outcome, Result) or (isinstance(record.outcome, Failed) and record.outcome.terminal)

@@ -1,7 +1,6 @@
-"""Rows on disk ↔ records: the one place that knows which keys mean which ending.
+"""An ending → the row that is saved of it; its reverse is `reading`.
 
 Rules:
-* Reading decodes only the keys that decide; the rest of a row is never built.
 * Writing keeps every field that the producer sent, minus the ones that only the collector may set, plus our stamps.
 * A failure row carries no reward, and keeps a response only when a judge still has to see it.
 * A line is strict JSON, one object, no line break.
@@ -9,10 +8,9 @@ Rules:
 Source: collection.md §1.3, §1.6, §1.7, §4.1 to §4.3, §4.12, §21.1.
 """
 
-import math
 from collections.abc import Mapping
-from enum import Enum
-from typing import Annotated, Any, Final, assert_never
+from dataclasses import dataclass
+from typing import Final, assert_never
 
 import msgspec
 
@@ -22,8 +20,6 @@ from rollbook.records.failure_kinds import (
     CANCELLED_FAILURE_CLASS,
     JUDGE_FAILED,
     KILL_SHAPED_FAILURE_CLASS,
-    delivery_of,
-    stage_of,
 )
 from rollbook.records.identity import (
     ATTEMPT_INDEX_KEY_NAME,
@@ -31,61 +27,32 @@ from rollbook.records.identity import (
     ROLLOUT_INDEX_KEY_NAME,
     RUN_ID_KEY,
     TASK_INDEX_KEY_NAME,
-    RolloutKey,
+    logical_rollout_id,
 )
 from rollbook.records.json_values import JsonMapping, JsonObject
-from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import (
     Evidence,
     Failed,
     Interrupted,
     Masked,
     NeverStarted,
-    Outcome,
     Scored,
     Unscored,
 )
-from rollbook.records.record import Record
+from rollbook.records.place import File
+from rollbook.records.rollout_failure import ROLLOUT_FAILURE_KEY, typed_failure
+
+__all__ = ["File", "encode", "saved_row"]
 
 
-class File(Enum):
-    """Which of a run's files a line belongs to."""
+@dataclass(frozen=True, slots=True)
+class RunStamp:
+    """What every record of a managed run carries: its name; and each failure: the cap that was in force."""
 
-    RESULTS = "results"
-    FAILURES = "failures"
-
-
-_Index = Annotated[int, msgspec.Meta(ge=0)]
+    run_id: str
+    cap: int
 
 
-class _Head(msgspec.Struct):
-    """The keys of a saved row that say who it is and how it ended.
-
-    Identity is strict; what a producer may have written as anything is read as what it is, and believed where it fits.
-    """
-
-    task: _Index = msgspec.field(name=TASK_INDEX_KEY_NAME)
-    rollout: _Index = msgspec.field(name=ROLLOUT_INDEX_KEY_NAME)
-    attempt: _Index | None = msgspec.field(name=ATTEMPT_INDEX_KEY_NAME, default=None)
-    run_id: Any = msgspec.field(name=RUN_ID_KEY, default=None)
-    agent_ref: Any = None
-    server: Any = msgspec.field(name=keys.NG_ENVIRONMENT_SERVER_KEY, default=None)
-    reward: Any = None
-    mask_sample: Any = None
-    failure_class: Any = msgspec.field(name=keys.NG_FAILURE_CLASS_KEY, default=None)
-    message: Any = msgspec.field(name=keys.NG_FAILURE_MESSAGE_KEY, default=None)
-    terminal: Any = msgspec.field(name=keys.NG_TERMINAL_KEY, default=None)
-    stage: Any = msgspec.field(name=keys.NG_FAILURE_STAGE_KEY, default=None)
-    delivery: Any = msgspec.field(name=keys.NG_FAILURE_DELIVERY_KEY, default=None)
-    exception_type: Any = msgspec.field(name=keys.NG_FAILURE_TYPE_KEY, default=None)
-    http_status: Any = msgspec.field(name=keys.NG_FAILURE_HTTP_STATUS_KEY, default=None)
-    kind: Any = msgspec.field(name=keys.STATUS_FAILURE_KIND_KEY, default=None)
-    omitted: Any = msgspec.field(name=keys.NG_OMITTED_ROLLOUT_KEY, default=None)
-    drained: Any = msgspec.field(name=keys.NG_DISPATCH_DRAINED_KEY, default=None)
-    unrouted: Any = msgspec.field(name=keys.NG_UNROUTED_RUN_ERROR_KEY, default=None)
-
-
-_HEAD: Final = msgspec.json.Decoder(_Head)
 _COLLECTOR_ONLY: Final = frozenset({keys.NG_OMITTED_ROLLOUT_KEY, keys.NG_UNROUTED_RUN_ERROR_KEY, RUN_ID_KEY})
 
 
@@ -99,84 +66,55 @@ def encode(row: JsonMapping) -> bytes:
     return msgspec.json.encode(row)
 
 
-def read_row(line: bytes, file: File) -> Record:
-    """Decode what decides about one saved row.
-
-    Raises:
-        msgspec.DecodeError: the line is no JSON object, or names no rollout.
-
-    """
-    head = _HEAD.decode(not_too_deep(line))
-    agent = head.agent_ref.get("name") if isinstance(head.agent_ref, dict) else None
-    return Record(
-        key=RolloutKey(head.task, head.rollout),
-        attempt=head.attempt or 0,
-        outcome=_result(head.reward, head.mask_sample) if file is File.RESULTS else _failure(head),
-        run_id=_text(head.run_id),
-        agent=_text(agent),
-        server=_text(head.server),
-    )
-
-
-def reward_of(value: object) -> float | None:
-    """Return a reward as a number (true is 1, false is 0), or None when it is no finite number."""
-    if not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def result_outcome(payload: JsonMapping) -> Scored | Masked | Unscored:
-    """Return the ending of a reply that reports no failure."""
-    return _result(payload.get(keys.REWARD_KEY), payload.get(keys.MASK_SAMPLE_KEY))
-
-
-def _result(reward: object, mask_sample: object) -> Scored | Masked | Unscored:
-    number = reward_of(reward)
-    if mask_sample:
-        return Masked(number)
-    return Unscored() if number is None else Scored(number)
-
-
-def _failure(head: _Head) -> Outcome:
-    message = _text(head.message) or ""
-    if head.unrouted:
-        return Evidence(message)
-    if head.omitted and head.drained:
-        return NeverStarted(message)
-    failure_class = _text(head.failure_class) or KILL_SHAPED_FAILURE_CLASS
-    if head.omitted:
-        return Interrupted(failure_class, message)
-    return Failed(
-        failure_class=failure_class,
-        message=message,
-        kind=_text(head.kind),
-        stage=stage_of(head.stage),
-        terminal=bool(head.terminal),
-        delivery=delivery_of(head.delivery),
-        exception_type=_text(head.exception_type),
-        http_status=head.http_status if isinstance(head.http_status, int) else None,
-    )
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def saved_row(ending: Ending, stamps: JsonMapping) -> tuple[File, JsonObject]:
+def saved_row(ending: Ending, stamps: JsonMapping, run: RunStamp | None = None) -> tuple[File, JsonObject]:
     """Return the row that an ending leaves, and the file that it belongs to."""
+    named = dict(stamps) | ({RUN_ID_KEY: run.run_id} if run else {})
     match ending.outcome:
         case Scored() | Masked() | Unscored():
-            return File.RESULTS, _without(ending.payload, _COLLECTOR_ONLY) | dict(stamps)
+            return File.RESULTS, _without(ending.payload, _COLLECTOR_ONLY) | named
         case Failed() as failed:
-            row = _failure_payload(ending.payload, failed) | failure_fields(failed) | dict(stamps)
-            return File.FAILURES, row
+            row = _failure_payload(ending.payload, failed) | failure_fields(failed)
+            return File.FAILURES, row | _of_run(failed, run, named) | named
+        case Interrupted() as interrupted if run is not None:
+            row = _interruption_payload(ending.payload, interrupted)
+            return File.FAILURES, row | _of_run(_as_failure(interrupted), run, named) | named
         case Interrupted() | NeverStarted() | Evidence():
-            return File.FAILURES, _omitted_payload(ending) | dict(stamps)
+            return File.FAILURES, _omitted_payload(ending) | named
     assert_never(ending.outcome)
+
+
+def _of_run(failed: Failed, run: RunStamp | None, named: JsonMapping) -> JsonObject:
+    """Return what a managed run adds to a failure: the cap in force, and the failure as one typed record."""
+    rollout_id = logical_rollout_id(named)
+    if run is None or rollout_id is None:
+        return {}
+    attempt = named.get(ATTEMPT_INDEX_KEY_NAME)
+    number = attempt if isinstance(attempt, int) else 0
+    typed = typed_failure(failed, run_id=run.run_id, rollout_id=rollout_id, attempt=number)
+    added: JsonObject = {keys.NG_FAILURE_MAX_ATTEMPTS_KEY: run.cap}
+    if typed is not None:
+        added[ROLLOUT_FAILURE_KEY] = typed.model_dump(mode="json")
+    return added
+
+
+def _as_failure(interrupted: Interrupted) -> Failed:
+    return Failed(
+        failure_class=KILL_SHAPED_FAILURE_CLASS,
+        message=interrupted.message or f"{interrupted.failure_class}: the rollout produced no result",
+        kind=KILL_SHAPED_FAILURE_CLASS,
+        stage=interrupted.stage,
+        delivery=interrupted.delivery,
+    )
+
+
+def _interruption_payload(payload: JsonMapping, interrupted: Interrupted) -> JsonObject:
+    """Return what a managed run writes of an attempt that left no result: an ending of its history, with no reward."""
+    told = interrupted.failure_class
+    kept = _without(payload, _COLLECTOR_ONLY | {keys.REWARD_KEY, keys.RESPONSE_KEY, keys.NG_TERMINAL_KEY})
+    row = kept | failure_fields(_as_failure(interrupted)) | {keys.NG_NO_PERSIST_KEY: True}
+    if told != KILL_SHAPED_FAILURE_CLASS:
+        row[keys.NG_FAILURE_LEGACY_CLASS_KEY] = told
+    return row
 
 
 def failure_fields(failed: Failed) -> JsonObject:

@@ -29,6 +29,11 @@ VERIFIER_ERROR: Final = "verifier_error"
 GATEWAY_STATUSES: Final = frozenset({429, 502, 503, 504})
 """HTTP statuses that leave open whether a request ran."""
 
+TURNED_AWAY_STATUSES: Final = frozenset({429, 503})
+"""HTTP statuses by which a server says that it did not take the request."""
+
+ALLOCATION_ENDED_FAILURE_CLASS: Final = "rollout_allocation_ended"
+
 REGISTERED_KINDS: Final = frozenset(
     {
         "transport_unreachable",

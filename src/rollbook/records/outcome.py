@@ -9,7 +9,7 @@ Source: collection.md §4.
 
 from dataclasses import dataclass, replace
 
-from rollbook.records.failure_kinds import Delivery, FailureStage
+from rollbook.records.failure_kinds import TURNED_AWAY_STATUSES, Delivery, FailureStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,29 @@ class Failed:
     exception_type: str | None = None
     http_status: int | None = None
     response_body: str | None = None
+    legacy_class: str | None = None
+    counts_as_zero: bool = False
+    saved_answer: bool = False
+
+    @property
+    def never_ran(self) -> bool:
+        """Whether the other side is known not to have begun: never sent, or turned away for now."""
+        return self.delivery is Delivery.NOT_SENT or self.http_status in TURNED_AWAY_STATUSES
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """An attempt that ran and left no result."""
+    """An attempt that ran and left no result; `delivery` and `stage` tell how far it came."""
 
     failure_class: str
     message: str = ""
+    delivery: Delivery = Delivery.POSSIBLY_DELIVERED
+    stage: FailureStage | None = None
+
+    @property
+    def may_replay(self) -> bool:
+        """Whether its cause is known to leave nothing behind: never sent, or refused at admission."""
+        return self.delivery is Delivery.NOT_SENT or self.stage is FailureStage.ADMISSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +89,22 @@ Outcome = Scored | Masked | Unscored | Failed | Interrupted | NeverStarted | Evi
 
 
 def without_body(outcome: Outcome) -> Outcome:
-    """Return `outcome` as it is kept in memory: the error body stays on disk."""
+    """Return `outcome` without the error body, which stays on disk."""
     if isinstance(outcome, Failed) and outcome.response_body is not None:
         return replace(outcome, response_body=None)
     return outcome
+
+
+def without_text(outcome: Outcome) -> Outcome:
+    """Return `outcome` as a fold keeps it: what a person reads of it stays on disk."""
+    match outcome:
+        case Failed():
+            return replace(outcome, message="", response_body=None)
+        case Interrupted():
+            return replace(outcome, message="")
+        case NeverStarted():
+            return NeverStarted("")
+        case Evidence():
+            return Evidence("")
+        case _:
+            return outcome

@@ -1,7 +1,7 @@
 """One saved row, read: which attempt of which rollout, and how it ended.
 
 Rules:
-* A record is what every fold is handed; payloads stay on disk.
+* A record is what every fold is handed; payloads stay on disk, at `place`.
 * Attempt 0 is unstamped on disk and 0 here; `run_id` is None in rows that no managed run wrote.
 
 Source: collection.md §1.6, §1.7.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Outcome
+from rollbook.records.place import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +24,4 @@ class Record:
     run_id: str | None = None
     agent: str | None = None
     server: str | None = None
+    place: Place | None = None

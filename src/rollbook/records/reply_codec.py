@@ -12,19 +12,21 @@ from collections.abc import Mapping
 from typing import Final
 
 from rollbook.records import keys
-from rollbook.records.codec import result_outcome, reward_of
 from rollbook.records.ending import Ending
 from rollbook.records.failure_kinds import (
     AGENT_RUN_ERROR_FAILURE_CLASS,
     ENVIRONMENT_SERVER_FAILURE_CLASS,
+    JUDGE_FAILED,
     KILL_SHAPED_FAILURE_CLASS,
     VERIFIER_ERROR,
     Delivery,
     FailureStage,
+    delivery_of,
     stage_of,
 )
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.outcome import Failed, Interrupted
+from rollbook.records.reading import result_outcome, reward_of
 
 _FIELD_PREFIX: Final = "_ng_"
 _PRODUCER_PREFIX: Final = "_ng_failure_"
@@ -46,7 +48,7 @@ def ending_of_payload(payload: JsonMapping) -> Ending:
     kept = _sanitised(payload)
     failure_class = kept.get(keys.NG_FAILURE_CLASS_KEY)
     if kept.get(keys.NG_NO_PERSIST_KEY):
-        return Ending(Interrupted(_class_in(failure_class, KILL_SHAPED_FAILURE_CLASS), _message(kept)), kept)
+        return Ending(_interruption(failure_class, kept), kept)
     if failure_class is not None:
         return Ending(_reported(_class_in(failure_class, AGENT_RUN_ERROR_FAILURE_CLASS), kept), kept)
     reward = kept.get(keys.REWARD_KEY)
@@ -93,6 +95,17 @@ def _message(payload: JsonMapping) -> str:
     return next((str(payload[key])[:_MESSAGE_KEPT] for key in _MESSAGE_KEYS if payload.get(key)), "")
 
 
+def _interruption(failure_class: object, payload: JsonMapping) -> Interrupted:
+    """Return an attempt that its agent reports as ended without a result, with what the reply says of the cause."""
+    said = payload.get(keys.NG_FAILURE_DELIVERY_KEY)
+    return Interrupted(
+        _class_in(failure_class, KILL_SHAPED_FAILURE_CLASS),
+        _message(payload),
+        Delivery.POSSIBLY_DELIVERED if said is None else delivery_of(said),
+        stage_of(payload.get(keys.NG_FAILURE_STAGE_KEY)),
+    )
+
+
 def _reported(failure_class: str, payload: JsonMapping) -> Failed:
     stage, kind = payload.get(keys.NG_FAILURE_STAGE_KEY), payload.get(keys.STATUS_FAILURE_KIND_KEY)
     return Failed(
@@ -102,6 +115,8 @@ def _reported(failure_class: str, payload: JsonMapping) -> Failed:
         stage=stage_of(stage),
         terminal=bool(payload.get(keys.NG_TERMINAL_KEY)),
         delivery=Delivery.DELIVERED,
+        counts_as_zero=bool(payload.get(keys.NG_FAILURE_COUNTS_AS_ZERO_KEY)),
+        saved_answer=failure_class == JUDGE_FAILED,
     )
 
 

@@ -101,11 +101,6 @@ class RunStatus:
     notes: tuple[str, ...]
 
     @property
-    def owed(self) -> int:
-        """How many rollouts a resume would run."""
-        return sum(self.owed_by.values())
-
-    @property
     def final_zeros(self) -> int:
         """How many rollouts ended for good and count as zero."""
         return sum(group.final_zeros for group in self.groups)
@@ -122,17 +117,48 @@ def exit_code(status: RunStatus, *, require_complete: bool) -> int:
     5 when the law is violated or a file is damaged; 4 when everything was to be scored and is not; 3 when a resume
     would run something, or something is in flight; 0 when there is nothing that a resume would do.
     """
-    coverage = status.coverage
-    if not status.is_believable:
+    return code_of(status.coverage, believable=status.is_believable, require_complete=require_complete)
+
+
+def code_of(coverage: Coverage, *, believable: bool = True, require_complete: bool = False) -> int:
+    """Return what a run of this coverage ends with, whose files can be believed or not."""
+    if not (believable and coverage.law_holds):
         return VIOLATED
     if require_complete and coverage.scored < coverage.planned:
         return INCOMPLETE
-    return RESUMABLE if status.owed or coverage.in_flight else DONE
+    return RESUMABLE if coverage.owed or coverage.in_flight else DONE
 
 
 def exit_code_of_all(statuses: Iterable[RunStatus], *, require_complete: bool) -> int:
     """Return the gravest exit code of several runs."""
     return max((exit_code(status, require_complete=require_complete) for status in statuses), default=DONE)
+
+
+def owed_by(coverage: Coverage) -> Mapping[str, int]:
+    """Return how many rollouts a resume would run, by reason; reasons that cover none are left out."""
+    return _without_zeros(
+        {
+            "retryable": coverage.retryable,
+            "interrupted": coverage.interrupted - coverage.held_interrupted,
+            "never started": coverage.never_started,
+            "untouched": coverage.untouched,
+            "masked, approved to run again": coverage.approved,
+        }
+    )
+
+
+def not_owed_by(coverage: Coverage) -> Mapping[str, int]:
+    """Return how many rollouts a resume would leave, by reason; what is in flight is in neither count."""
+    return _without_zeros(
+        {
+            "scored": coverage.scored,
+            "masked": coverage.masked - coverage.approved,
+            "unscored": coverage.unscored,
+            "settled": coverage.settled,
+            "exhausted": coverage.exhausted,
+            "held": coverage.held + coverage.held_interrupted,
+        }
+    )
 
 
 def summed(coverages: Sequence[Coverage]) -> Coverage:
@@ -151,3 +177,7 @@ def counted(mappings: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
     for mapping in mappings:
         total.update(mapping)
     return dict(total)
+
+
+def _without_zeros(counts: Mapping[str, int]) -> Mapping[str, int]:
+    return {reason: count for reason, count in counts.items() if count}

@@ -7,7 +7,8 @@ import pytest
 
 from rollbook.outcomes.classify import cause_of, ending_of_reply, ending_of_send_failure, request_body
 from rollbook.outcomes.verdict import as_evidence, ends_the_run
-from rollbook.records.codec import encode, read_row, saved_row
+from rollbook.records.codec import encode, saved_row
+from rollbook.records.reading import read_row
 from rollbook.records.exchange import Reply, SendFailed
 from rollbook.records.failure_kinds import Delivery, FailureStage
 from rollbook.records.identity import RolloutKey

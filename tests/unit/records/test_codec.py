@@ -9,13 +9,13 @@ from rollbook.records.codec import (
     is_non_superseding_rollout_row,
     is_unstarted_rollout_row,
     omitted_rollout_record,
-    read_row,
     saved_row,
 )
 from rollbook.records.ending import Ending
 from rollbook.records.failure_kinds import Delivery, FailureStage
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Scored, Unscored
+from rollbook.records.reading import read_row
 
 WHO = {"_ng_task_index": 3, "_ng_rollout_index": 1}
 

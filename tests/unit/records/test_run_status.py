@@ -13,6 +13,8 @@ from rollbook.records.run_status import (
     counted,
     exit_code,
     exit_code_of_all,
+    not_owed_by,
+    owed_by,
     summed,
 )
 from rollbook.records.standing import Coverage
@@ -36,22 +38,47 @@ DONE = RunStatus(
     tokens=None,
     notes=(),
 )
-SETTLED = replace(DONE, coverage=Coverage(planned=4, scored=3, failed=1), not_owed_by={"scored": 3, "settled": 1})
-MASKED = replace(DONE, coverage=Coverage(planned=4, scored=3, masked=1), not_owed_by={"scored": 3, "masked": 1})
-OWED = replace(
-    DONE,
-    state=RunState.INTERRUPTED,
-    coverage=Coverage(planned=4, scored=3, untouched=1),
-    owed_by={"untouched": 1},
-    not_owed_by={"scored": 3},
-)
-IN_FLIGHT = replace(
-    DONE, state=RunState.RUNNING, coverage=Coverage(planned=4, scored=3, in_flight=1), not_owed_by={"scored": 3}
-)
+
+
+def covering(state=RunState.FINISHED, **parts):
+    coverage = Coverage(planned=4, scored=3, **parts)
+    return replace(DONE, state=state, coverage=coverage)
+
+
+SETTLED = covering(failed=1, settled=1)
+EXHAUSTED = covering(failed=1, exhausted=1)
+HELD = covering(failed=1, held=1)
+HELD_INTERRUPTED = covering(interrupted=1, held_interrupted=1)
+MASKED = covering(masked=1)
+APPROVED = covering(masked=1, approved=1)
+RETRYABLE = covering(RunState.INTERRUPTED, failed=1, retryable=1)
+INTERRUPTED = covering(RunState.INTERRUPTED, interrupted=1)
+NEVER_STARTED = covering(RunState.INTERRUPTED, never_started=1)
+OWED = covering(RunState.INTERRUPTED, untouched=1)
+IN_FLIGHT = covering(RunState.RUNNING, in_flight=1)
 TORN = replace(DONE, state=RunState.DAMAGED, damage=(Damage("r.jsonl:7", "is no JSON"),))
+TORN_WHILE_RUNNING = replace(TORN, state=RunState.RUNNING)
 SHORT = replace(OWED, state=RunState.DAMAGED)
 UNLAWFUL = replace(DONE, coverage=Coverage(planned=4, scored=5))
-NOTHING = replace(DONE, coverage=Coverage(planned=0), not_owed_by={})
+BEYOND = replace(DONE, coverage=Coverage(planned=4, scored=4, unplanned=1))
+NOTHING = replace(DONE, coverage=Coverage(planned=0))
+EVERY_PART = Coverage(
+    planned=48,
+    scored=1,
+    masked=3,
+    unscored=3,
+    failed=18,
+    interrupted=9,
+    never_started=6,
+    in_flight=1,
+    untouched=7,
+    retryable=3,
+    settled=4,
+    exhausted=5,
+    held=6,
+    approved=1,
+    held_interrupted=2,
+)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +86,21 @@ NOTHING = replace(DONE, coverage=Coverage(planned=0), not_owed_by={})
     [
         ("everything is scored", DONE, 0, 0),
         ("one failed for good", SETTLED, 0, 4),
+        ("one failed as often as it may", EXHAUSTED, 0, 4),
+        ("one is held", HELD, 0, 4),
+        ("one interruption is held", HELD_INTERRUPTED, 0, 4),
         ("one is masked", MASKED, 0, 4),
+        ("one is masked and approved to run again", APPROVED, 3, 4),
+        ("one failed and may run again", RETRYABLE, 3, 4),
+        ("one was interrupted", INTERRUPTED, 3, 4),
+        ("one was never started", NEVER_STARTED, 3, 4),
         ("one is owed", OWED, 3, 4),
         ("one is in flight", IN_FLIGHT, 3, 4),
         ("a line is damaged", TORN, 5, 5),
+        ("a line is damaged and the run goes on", TORN_WHILE_RUNNING, 5, 5),
         ("a file is damaged and something is owed", SHORT, 5, 5),
         ("more is counted than planned", UNLAWFUL, 5, 5),
+        ("something is beyond the plan", BEYOND, 5, 5),
         ("the plan is empty", NOTHING, 0, 0),
     ],
 )
@@ -80,9 +116,28 @@ def test_several_runs_end_with_the_gravest_code():
 
 
 def test_a_loop_until_exit_zero_ends_only_where_a_resume_does_nothing():
-    for status in (DONE, SETTLED, MASKED, OWED, IN_FLIGHT, NOTHING):
-        idle = status.owed == 0 and status.coverage.in_flight == 0
+    for status in (DONE, SETTLED, EXHAUSTED, HELD, MASKED, RETRYABLE, OWED, IN_FLIGHT, NOTHING):
+        idle = status.coverage.owed == 0 and status.coverage.in_flight == 0
         assert (exit_code(status, require_complete=False) == 0) == idle
+
+
+def test_each_rollout_has_one_reason_or_is_in_flight():
+    owed, left = owed_by(EVERY_PART), not_owed_by(EVERY_PART)
+    assert owed == {
+        "retryable": 3,
+        "interrupted": 7,
+        "never started": 6,
+        "untouched": 7,
+        "masked, approved to run again": 1,
+    }
+    assert left == {"scored": 1, "masked": 2, "unscored": 3, "settled": 4, "exhausted": 5, "held": 8}
+    assert sum(owed.values()) == EVERY_PART.owed
+    assert sum(owed.values()) + sum(left.values()) + EVERY_PART.in_flight == EVERY_PART.planned
+
+
+def test_a_reason_that_covers_nothing_is_left_out():
+    assert owed_by(DONE.coverage) == {}
+    assert not_owed_by(DONE.coverage) == {"scored": 4}
 
 
 def test_coverages_are_summed_part_by_part_and_class_by_class():

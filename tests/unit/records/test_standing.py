@@ -2,6 +2,7 @@
 
 import pytest
 
+from rollbook.records.disposition import Rules
 from rollbook.records.failure_kinds import JUDGE_FAILED
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Scored, Unscored
@@ -60,8 +61,8 @@ def test_coverage_counts_every_planned_rollout_once():
     outcomes = [Scored(1.0), Masked(), Unscored(), FAILED, FAILED, JUDGE, KILLED, DRAINED, EVIDENCE]
     for task, outcome in enumerate(outcomes):
         standings.add(Record(RolloutKey(task, 0), 0, outcome))
-    standings.started(RolloutKey(50, 0))
-    coverage = standings.coverage(planned=12)
+    standings.reserved(RolloutKey(50, 0), 0, session=1)
+    coverage = standings.coverage(12, Rules(live_session=1))
     assert coverage.law_holds
     assert (coverage.scored, coverage.masked, coverage.unscored, coverage.failed) == (1, 1, 1, 3)
     assert (coverage.interrupted, coverage.never_started, coverage.in_flight, coverage.untouched) == (1, 1, 1, 3)

@@ -1,0 +1,135 @@
+"""Opening a run: the manifest of a fresh one, and what it takes to go on with one that is there.
+
+Rules:
+* Every difference between the run and this command is judged before anything is written.
+* A folder without a manifest is adopted: its rows are taken as they are, and its plan stands.
+
+Source: collection.md §1.8, §5.1, §5.2, §5.4; cases RC-16, RC-18, RC-20.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from uuid import uuid4
+
+from omegaconf import DictConfig
+
+from rollbook.clock import Clock, timestamp
+from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.config.missing import resolved
+from rollbook.config.roots import resolve_read_path
+from rollbook.errors import ResumeRefusedError
+from rollbook.ledger.digests import sha256_of
+from rollbook.ledger.extension import extend_plan
+from rollbook.ledger.history import History, planned_lines
+from rollbook.ledger.paths import RunPaths
+from rollbook.records.codec import encode
+from rollbook.records.identity import RolloutKey
+from rollbook.records.json_values import JsonObject
+from rollbook.records.manifest import PlanDigest, RunManifest
+from rollbook.records.reading import planned_line
+from rollbook.recovery.agreement import Difference, differences, verdict
+from rollbook.recovery.drift import INPUTS, Drift
+from rollbook.recovery.fingerprint import configuration_sha256, fingerprints
+from rollbook.recovery.plan_digest import PlanComparison, added_lines, compare_plans
+from rollbook.recovery.plan_digest import PlanDigest as Digests
+
+Rows = Callable[[], Iterable[JsonObject]]
+"""Plans this command's rows, as a fresh run would; called only when they have to be looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a run's answers depend on, as this command says it."""
+
+    settings: RolloutCollectionConfig
+    config: DictConfig
+    cap: int
+
+    def keys(self, agents: Iterable[str], servers: Iterable[str]) -> dict[str, str]:
+        """Return one digest a dotted key for everything that rollouts of `agents` and `servers` depend on."""
+        settings = self.settings.model_dump(mode="json")
+        return fingerprints(settings, resolved(self.config), agents, servers) | dict(self._inputs())
+
+    def _inputs(self) -> Iterator[tuple[str, str]]:
+        named = {"rows": self.settings.input_jsonl_fpath, "prompt": self.settings.prompt_config}
+        for name, given in named.items():
+            path = resolve_read_path(given) if given is not None else None
+            if path is not None and path.is_file():
+                yield f"{INPUTS}.{name}", sha256_of(path)
+
+
+def fresh_manifest(
+    terms: Terms, plan: PlanDigest, names: Iterable[tuple[str | None, str | None]], clock: Clock
+) -> RunManifest:
+    """Return the manifest of a run that starts now; `names` are the (agent, stamped server) pairs of its plan."""
+    keys = terms.keys(*_agents_and_servers(names))
+    return RunManifest(
+        run_id=uuid4().hex,
+        created_at=timestamp(clock.now()),
+        plan=plan,
+        max_rollout_attempts=terms.cap,
+        retry_terminal_timeouts=terms.settings.retry_terminal_timeouts,
+        **_identity(keys),
+    )
+
+
+def adopted_manifest(terms: Terms, history: History, paths: RunPaths, clock: Clock) -> RunManifest:
+    """Return the manifest of a folder that has none: its name is the one that its log or all its rows carry."""
+    plan = paths.materialized_inputs
+    digest = PlanDigest(sha256=sha256_of(plan), bytes=plan.stat().st_size, rollouts=history.planned)
+    manifest = fresh_manifest(terms, digest, history.first_lines, clock)
+    named = [name for name in (history.log.run_id, *history.run_ids) if name is not None]
+    return manifest.model_copy(update={"adopted": True, "run_id": named[0] if named else manifest.run_id})
+
+
+def agreed_manifest(
+    manifest: RunManifest, terms: Terms, history: History, paths: RunPaths, rows: Rows
+) -> tuple[RunManifest, list[str], list[str]]:
+    """Return the manifest to go on with, notes for people, and what drifted; a longer plan is on disk by then.
+
+    Raises:
+        ResumeRefusedError: going on would mix answers or rewards of two settings.
+
+    """
+    keys = terms.keys(*_agents_and_servers(history.first_lines))
+    found = differences(manifest.configuration_keys, keys)
+    comparison, grow = _compared(found, paths, manifest, rows)
+    agreement = verdict(found, comparison)
+    notes = list(agreement.notes)
+    if agreement.refused is not None:
+        if not terms.settings.allow_unsafe_resume:
+            raise ResumeRefusedError(agreement.refused)
+        return manifest, [*notes, f"resumed all the same: {agreement.refused}"], [str(one) for one in found]
+    if comparison.added:
+        plan = extend_plan(paths, manifest.plan, grow())
+        manifest = manifest.model_copy(update={"plan": plan, **_identity(keys)})
+    return manifest, notes, [str(one) for one in found if one.drift is not Drift.IRRELEVANT]
+
+
+def _compared(
+    found: Iterable[Difference], paths: RunPaths, manifest: RunManifest, rows: Rows
+) -> tuple[PlanComparison, Callable[[], Iterator[tuple[RolloutKey, bytes]]]]:
+    if not any(one.drift is Drift.EXTENDS for one in found):
+        return PlanComparison.unchanged(manifest.plan.rollouts), lambda: iter(())
+    old = Digests.of((planned_line(line.text).key, line.text) for line in planned_lines(paths, manifest))
+    return compare_plans(old, _lines(rows())), lambda: added_lines(old, _lines(rows()))
+
+
+def _lines(rows: Iterable[JsonObject]) -> Iterator[tuple[RolloutKey, bytes]]:
+    for row in rows:
+        line = encode(row)
+        yield planned_line(line).key, line
+
+
+def _identity(keys: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "input_sha256": keys.get(f"{INPUTS}.rows"),
+        "configuration_sha256": configuration_sha256(keys),
+        "configuration_keys": dict(keys),
+    }
+
+
+def _agents_and_servers(names: Iterable[tuple[str | None, str | None]]) -> tuple[list[str], list[str]]:
+    pairs = list(names)
+    agents = sorted({agent for agent, _ in pairs if agent is not None})
+    return agents, sorted({server for _, server in pairs if server is not None})

@@ -1,0 +1,238 @@
+"""One process's stay in a run: the plan it carries out, and what it goes on from.
+
+Rules:
+* Nothing is written before everything that the command says was judged; until a plan is committed, an earlier run is as
+  it was.
+* A session that owes nothing changes nothing.
+
+Source: collection.md §2, §5.1, §5.4, §15; cases RC-16, RC-19, RC-20.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from rollbook.api.opening import Terms, adopted_manifest, agreed_manifest, fresh_manifest
+from rollbook.api.options import plan_options, prompt_of, sources_of
+from rollbook.api.provenance import session_entry
+from rollbook.api.request import EvaluationRequest
+from rollbook.clock import Clock
+from rollbook.config.attempt_cap import max_rollout_attempts
+from rollbook.errors import ConfigError, DamagedRunError, InputError, LedgerError
+from rollbook.ledger.history import History, check_plan, planned_lines, read_history
+from rollbook.ledger.manifest_store import write_manifest
+from rollbook.ledger.run import Draft, Run
+from rollbook.plan.directory import Directory
+from rollbook.plan.expand import Expansion
+from rollbook.plan.rollouts import rollout_of
+from rollbook.plan.targets import name_in
+from rollbook.records.coverage import Coverage
+from rollbook.records.disposition import OWED, Rules
+from rollbook.records.json_values import JsonObject
+from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
+from rollbook.records.manifest import RunManifest
+from rollbook.records.reading import planned_line
+from rollbook.records.standing import Standings
+from rollbook.records.task import Rollout
+from rollbook.servers.serving.deployment import Deployment
+from rollbook.verbs.prepare import planned_rows
+
+_DAMAGES_NAMED: Final = 20
+_GO_ON: Final = "To go on with what can be read, resume with +allow_unsafe_resume=true"
+
+
+@dataclass(slots=True)
+class Planned:
+    """What a session carries out: tasks and rollouts, of which `owed` are to be run; in force once committed."""
+
+    tasks: int
+    rollouts: int
+    owed: int
+    commit: Callable[[], None]
+
+
+@dataclass(slots=True)
+class Session:
+    """The run as this process sees it: its manifest and its fold, once a plan is there."""
+
+    request: EvaluationRequest
+    run: Run
+    deployment: Deployment
+    clock: Clock
+    notes: list[str] = field(default_factory=list)
+    standings: Standings = field(default_factory=Standings)
+    planned_of: Counter[tuple[str, int]] = field(default_factory=Counter)
+    manifest: RunManifest = field(init=False)
+    directory: Directory = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.directory = Directory(self.deployment.global_config_dict)
+
+    @property
+    def terms(self) -> Terms:
+        """What this command says that answers depend on."""
+        cap = max_rollout_attempts(os.environ)
+        return Terms(self.request.settings, self.deployment.global_config_dict, cap)
+
+    @property
+    def rules(self) -> Rules:
+        """What decides about another attempt while this session runs."""
+        return self.rules_of(self.manifest.session)
+
+    def rules_of(self, live_session: int | None) -> Rules:
+        """Return what decides about another attempt, with `live_session` running."""
+        return Rules(
+            cap=self.manifest.attempt_cap,
+            retry_terminal_timeouts=self.manifest.retry_terminal_timeouts,
+            release_held=self.request.settings.resubmit,
+            rerun_masked=self.manifest.rerun_masked,
+            live_session=live_session,
+        )
+
+    def coverage(self) -> Coverage:
+        """Count where the planned rollouts stand, once no attempt is in flight any more."""
+        return self.standings.coverage(rules=self.rules_of(None))
+
+    @contextmanager
+    def planned(self) -> Iterator[Planned]:
+        """Give the plan that this session carries out: a fresh one, or the one that is on disk."""
+        settings = self.request.settings
+        if settings.resume_from_cache and self.run.can_continue:
+            yield self._kept_plan()
+            return
+        if settings.resume_from_cache:
+            self.notes.append(f"nothing to resume at {self.run.paths.output}; the run starts afresh")
+        if not settings.overwrite:
+            self.run.refuse_existing()
+        expansion = Expansion(plan_options(settings, self.directory.only_agent))
+        named: dict[tuple[str | None, str | None], None] = {}
+        with self.run.drafted(_watched(self._rows(expansion), named)) as draft:
+            self.notes += expansion.notes
+            yield Planned(expansion.tasks, draft.rollouts, draft.rollouts, lambda: self._begin(draft, named))
+
+    def _rows(self, expansion: Expansion) -> Iterable[JsonObject]:
+        settings = self.request.settings
+        return planned_rows(
+            sources_of(settings),
+            expansion,
+            resolve=self.directory.resolved,
+            prompt=prompt_of(settings),
+            interleave=settings.interleave_repeats,
+        )
+
+    def _begin(self, draft: Draft, named: Iterable[tuple[str | None, str | None]]) -> None:
+        self._open(fresh_manifest(self.terms, draft.digest, named, self.clock), ())
+        draft.commit(self.manifest)
+        self._fold_plan()
+
+    def _open(self, manifest: RunManifest, drift: Iterable[str]) -> None:
+        entry = session_entry(manifest.session + 1, self.request.command, self.clock, tuple(drift))
+        self.manifest = manifest.model_copy(update={"sessions": (*manifest.sessions, entry)})
+
+    def _kept_plan(self) -> Planned:
+        """Mend what a dead writer left, fold what is there, and judge every difference; nothing is sent yet."""
+        self.notes += [repair.told for repair in self.run.repair()]
+        history = self._history()
+        self.standings = history.standings
+        drift: list[str] = []
+        if history.manifest is None:
+            self.manifest = adopted_manifest(self.terms, history, self.run.paths, self.clock)
+            self.notes.append(
+                "the folder has no manifest; its rows are taken as they are, and its plan stands: what this command "
+                "says of rows, prompts and settings was not compared"
+            )
+        else:
+            self._check_plan(history.manifest)
+            self.manifest, notes, drift = agreed_manifest(
+                history.manifest, self.terms, history, self.run.paths, self._fresh_rows
+            )
+            self.notes += notes
+        self._check_names(history)
+        self._open(self.manifest, drift)
+        for (agent, server, task), count in history.planned_for.items():
+            self.planned_of[self.directory.find(agent, server).server, task] += count
+        self._fold_plan()
+        owed = self.standings.coverage(rules=self.rules).owed
+        return Planned(self._tasks(), self._planned(), owed, self._go_on)
+
+    def _go_on(self) -> None:
+        write_manifest(self.run.paths.manifest, self.manifest)
+        self.run.forget_metrics()
+
+    def _fresh_rows(self) -> Iterable[JsonObject]:
+        return self._rows(Expansion(plan_options(self.request.settings, self.directory.only_agent)))
+
+    def _history(self) -> History:
+        damage: list[LedgerError] = []
+        history = read_history(self.run.paths, on_damage=damage.append)
+        if damage:
+            self._tolerate([str(error) for error in damage])
+        return history
+
+    def _check_plan(self, manifest: RunManifest) -> None:
+        try:
+            check_plan(self.run.paths, manifest)
+        except LedgerError as error:
+            self._tolerate([str(error)])
+
+    def _tolerate(self, damage: list[str]) -> None:
+        if not self.request.settings.allow_unsafe_resume:
+            more = f"\n… and {len(damage) - _DAMAGES_NAMED} more" if len(damage) > _DAMAGES_NAMED else ""
+            raise DamagedRunError("\n".join([*damage[:_DAMAGES_NAMED], _GO_ON]) + more)
+        self.notes += [f"resumed all the same: {told}" for told in damage[:_DAMAGES_NAMED]]
+
+    def _check_names(self, history: History) -> None:
+        """Refuse a plan whose agents or servers this configuration does not have, each named once, with its line."""
+        faults = []
+        for (agent, server), number in history.first_lines.items():
+            try:
+                self.directory.find(agent, server)
+            except ConfigError as error:
+                faults.append(f"{self.run.paths.materialized_inputs}:{number}: {error}")
+        if faults:
+            raise InputError("\n".join([*faults, "Mend the configuration, or plan anew with --overwrite"]))
+
+    def _fold_plan(self) -> None:
+        """Note the planned rollouts that were not noted yet, and count for each server how many its tasks have."""
+        if self._planned() == self.manifest.plan.rollouts:
+            return
+        for line in planned_lines(self.run.paths, self.manifest):
+            planned = planned_line(line.text)
+            if self.standings.plan(planned.key):
+                self.planned_of[self.directory.find(planned.agent, planned.server).server, planned.key.task] += 1
+
+    def _tasks(self) -> int:
+        return len({task for _, task in self.planned_of})
+
+    def _planned(self) -> int:
+        return sum(self.planned_of.values())
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLines:
+    """The plan's rollouts that are owed as the session stands; each pass reads the plan anew."""
+
+    session: Session
+
+    def __iter__(self) -> Iterator[Rollout]:
+        """Yield rollouts in plan order; a line that is settled is not looked into."""
+        session = self.session
+        for line in planned_lines(session.run.paths, session.manifest):
+            key = planned_line(line.text).key
+            if session.standings.standing(key, session.rules).disposition in OWED:
+                yield rollout_of(line.text, session.directory.find)
+
+
+def _watched(rows: Iterable[JsonObject], named: dict[tuple[str | None, str | None], None]) -> Iterator[JsonObject]:
+    """Yield `rows`, noting the (agent, stamped server) pairs in them."""
+    for row in rows:
+        named[_names(row)] = None
+        yield row
+
+
+def _names(row: JsonObject) -> tuple[str | None, str | None]:
+    server = row.get(NG_ENVIRONMENT_SERVER_KEY)
+    return name_in(row.get(AGENT_REF_KEY)), server if isinstance(server, str) else None

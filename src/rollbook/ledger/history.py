@@ -1,0 +1,139 @@
+"""Everything that a run's files say, folded: the plan, the log of attempts, and the records.
+
+Rules:
+* Readers and writers read the same way; a reader of a run that is being written takes prefixes of the results and
+  failures first, so that an outcome is never seen without its reservation.
+* What cannot be right is named, file and line, and handed to the caller: a reader reports it, a writer stops at it.
+
+Source: collection.md §5.4, §5.4.1; cases RC-13, RC-20, RC-21.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from rollbook.errors import LedgerError
+from rollbook.ledger.digests import sha256_of
+from rollbook.ledger.manifest_store import LogSummary, fold_log, read_manifest, shortened
+from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.reader import UNREADABLE, Line, OnDamage, raise_damage, read_records, scan
+from rollbook.records.manifest import RunManifest
+from rollbook.records.place import File
+from rollbook.records.reading import PlannedLine, planned_line
+from rollbook.records.standing import Standings
+
+_NAMED_EACH: Final = 20
+
+
+@dataclass(slots=True)
+class History:
+    """What the files say. `planned_for` counts the plan's rollouts by (agent, stamped server, task).
+
+    `first_lines` is the line of the plan at which each (agent, stamped server) is first named.
+    """
+
+    manifest: RunManifest | None
+    standings: Standings = field(default_factory=Standings)
+    log: LogSummary = field(default_factory=LogSummary)
+    planned: int = 0
+    tasks: int = 0
+    planned_for: Counter[tuple[str | None, str | None, int]] = field(default_factory=Counter)
+    first_lines: dict[tuple[str | None, str | None], int] = field(default_factory=dict)
+    run_ids: Counter[str | None] = field(default_factory=Counter)
+
+
+def prefixes(paths: RunPaths) -> dict[File, int]:
+    """Return how long results and failures are now."""
+    named = {File.RESULTS: paths.output, File.FAILURES: paths.failures}
+    return {file: path.stat().st_size if path.exists() else 0 for file, path in named.items()}
+
+
+def read_history(paths: RunPaths, limits: dict[File, int] | None = None, on_damage: OnDamage = raise_damage) -> History:
+    """Fold everything that is on disk, of results and failures the bytes that `limits` say.
+
+    Raises:
+        LedgerError: a file is damaged, and `on_damage` raises it.
+
+    """
+    history = History(_manifest_at(paths, on_damage))
+    _fold_plan(history, paths, on_damage)
+    history.log = fold_log(paths.manifest_log, history.standings, on_damage)
+    for record in read_records(paths, limits, on_damage):
+        history.run_ids[record.run_id] += 1
+        history.standings.add(record)
+    for error in (*shortened(paths, history.log), *_contradictions(history, paths)):
+        on_damage(error)
+    return history
+
+
+def planned_lines(paths: RunPaths, manifest: RunManifest | None) -> Iterator[Line]:
+    """Yield the lines of the plan that is in force."""
+    return scan(paths.materialized_inputs, manifest.plan.bytes if manifest else None)
+
+
+def check_plan(paths: RunPaths, manifest: RunManifest) -> None:
+    """Refuse a plan that is not the one of the manifest.
+
+    Raises:
+        LedgerError: the plan was changed, or is missing.
+
+    """
+    plan = paths.materialized_inputs
+    if not plan.exists():
+        raise LedgerError(f"{plan}: the run's plan is missing; restore it, or start anew with --overwrite")
+    if sha256_of(plan, manifest.plan.bytes) != manifest.plan.sha256:
+        raise LedgerError(
+            f"{plan}: not the plan that this run was started with (its digest differs); restore the file, or start a "
+            "new run with another --output"
+        )
+
+
+def _manifest_at(paths: RunPaths, on_damage: OnDamage) -> RunManifest | None:
+    try:
+        return read_manifest(paths.manifest)
+    except LedgerError as error:
+        on_damage(error)
+        return None
+
+
+def _fold_plan(history: History, paths: RunPaths, on_damage: OnDamage) -> None:
+    tasks: set[int] = set()
+    for line in planned_lines(paths, history.manifest):
+        planned = _planned(line, paths, on_damage)
+        if planned is None:
+            continue
+        if not history.standings.plan(planned.key):
+            on_damage(LedgerError(f"{paths.materialized_inputs}:{line.number}: rollout {planned.key} is planned twice"))
+            continue
+        history.planned += 1
+        history.first_lines.setdefault((planned.agent, planned.server), line.number)
+        history.planned_for[planned.agent, planned.server, planned.key.task] += 1
+        tasks.add(planned.key.task)
+    history.tasks = len(tasks)
+
+
+def _planned(line: Line, paths: RunPaths, on_damage: OnDamage) -> PlannedLine | None:
+    try:
+        return planned_line(line.text)
+    except UNREADABLE as error:
+        on_damage(LedgerError(f"{paths.materialized_inputs}:{line.number}: a line that names no rollout: {error}"))
+        return None
+
+
+def _contradictions(history: History, paths: RunPaths) -> Iterator[LedgerError]:
+    manifest = history.manifest
+    if manifest is None:
+        return
+    others = sorted(name for name in history.run_ids if name is not None and name != manifest.run_id)
+    if others:
+        count = sum(history.run_ids[name] for name in others)
+        yield LedgerError(
+            f"{paths.output}: {count} records of another run ({', '.join(others[:_NAMED_EACH])}) than "
+            f"{manifest.run_id} of {paths.manifest.name}; restore the files that belong together"
+        )
+    if history.standings.unreserved:
+        yield LedgerError(
+            f"{paths.manifest_log}: {history.standings.unreserved} records are of attempts that the log never handed "
+            "out: the log lost lines. Restore it; to go on without it, resume with +allow_unsafe_resume=true"
+        )

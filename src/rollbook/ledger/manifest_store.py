@@ -1,0 +1,169 @@
+"""The manifest and its log on disk.
+
+Rules:
+* The manifest is replaced whole; the log is only ever appended to.
+* An unfinished last line of the log was never acknowledged and is no event; any other fault is damage.
+* A file that is shorter than the log says it was is damage: what was lost is never silently run again.
+
+Source: collection.md §1.8; cases RC-08, RC-20.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from pydantic import ValidationError
+
+from rollbook.errors import LedgerError
+from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.reader import UNREADABLE, OnDamage, raise_damage, scan
+from rollbook.ledger.whole_file import whole_file
+from rollbook.records.manifest import (
+    Closed,
+    Cut,
+    LogEvent,
+    Opened,
+    Refused,
+    Reserved,
+    RunManifest,
+    Stopped,
+    read_log_event,
+    unflat,
+)
+from rollbook.records.place import File
+from rollbook.records.standing import Standings
+
+
+def read_manifest(path: Path) -> RunManifest | None:
+    """Return the manifest at `path`, or None when there is no such file.
+
+    Raises:
+        LedgerError: it is empty, damaged, or of a version that is not known.
+
+    """
+    if not path.exists():
+        return None
+    try:
+        return RunManifest.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(map(str, fault["loc"]))
+        said = ": ".join(part for part in (where, fault["msg"]) if part)
+        raise LedgerError(
+            f"{path}: not a manifest that this version reads: {said}. Restore it, or move it away: the run is then "
+            "taken up by its rows and its log"
+        ) from None
+
+
+def write_manifest(path: Path, manifest: RunManifest) -> None:
+    """Replace the manifest at `path`."""
+    with whole_file(path) as file:
+        file.write(msgspec.json.format(manifest.model_dump_json().encode(), indent=1) + b"\n")
+
+
+@dataclass(slots=True)
+class SessionLog:
+    """What the log says of one session; `active` are seconds that it is known to have lasted."""
+
+    number: int
+    opened_at: str
+    closed_at: str | None = None
+    how: str | None = None
+    active: float = 0.0
+    reserved: int = 0
+
+
+@dataclass(slots=True)
+class LogSummary:
+    """What the log says of the run as a whole; `sizes` is what each file had at least."""
+
+    run_id: str | None = None
+    sessions: list[SessionLog] = field(default_factory=list)
+    sizes: dict[File, int] = field(default_factory=lambda: {File.RESULTS: 0, File.FAILURES: 0})
+
+    @property
+    def session(self) -> int:
+        """The number of the latest session, 0 when there was none."""
+        return self.sessions[-1].number if self.sessions else 0
+
+
+def read_log(path: Path, on_damage: OnDamage = raise_damage) -> Iterator[tuple[int, LogEvent]]:
+    """Yield (line number, event) for each event of the log.
+
+    Raises:
+        LedgerError: a committed line is no event; names file and line.
+
+    """
+    for line in scan(path):
+        try:
+            event = read_log_event(line.text)
+        except UNREADABLE as error:
+            on_damage(LedgerError(f"{path}:{line.number}: not an event of a run's log: {error}"))
+        else:
+            yield line.number, event
+
+
+def fold_log(path: Path, standings: Standings, on_damage: OnDamage = raise_damage) -> LogSummary:
+    """Fold the log at `path` into `standings`, and return what it says of sessions and files."""
+    summary = LogSummary()
+    for _, event in read_log(path, on_damage):
+        _fold(event, standings, summary)
+    return summary
+
+
+def _fold(event: LogEvent, standings: Standings, summary: LogSummary) -> None:
+    match event:
+        case Reserved():
+            _reserve(event, standings, summary)
+        case Refused(a=attempts):
+            for key, attempt in unflat(attempts):
+                standings.refused(key, attempt)
+        case Cut(a=attempts):
+            for key, attempt in unflat(attempts):
+                standings.cut(key, attempt)
+        case Stopped(why=why):
+            standings.stopped(why)
+        case Opened():
+            _open(event, summary)
+        case Closed():
+            _close(event, summary)
+
+
+def _reserve(event: Reserved, standings: Standings, summary: LogSummary) -> None:
+    _grow(summary, event.sizes)
+    for key, attempt in unflat(event.a):
+        standings.reserved(key, attempt, summary.session)
+    if summary.sessions:
+        summary.sessions[-1].reserved += len(event.a) // 3
+        summary.sessions[-1].active = event.after
+
+
+def _open(event: Opened, summary: LogSummary) -> None:
+    """Note a session; what it found in the files when it began is what they hold from now on."""
+    summary.run_id = summary.run_id or event.run_id
+    summary.sizes = dict(zip((File.RESULTS, File.FAILURES), event.sizes, strict=True))
+    summary.sessions.append(SessionLog(event.session, event.at))
+
+
+def _close(event: Closed, summary: LogSummary) -> None:
+    _grow(summary, event.sizes)
+    if summary.sessions:
+        session = summary.sessions[-1]
+        session.closed_at, session.how, session.active = event.at, event.how, event.after
+
+
+def _grow(summary: LogSummary, sizes: tuple[int, int]) -> None:
+    for file, size in zip((File.RESULTS, File.FAILURES), sizes, strict=True):
+        summary.sizes[file] = max(summary.sizes[file], size)
+
+
+def shortened(paths: RunPaths, summary: LogSummary) -> Iterator[LedgerError]:
+    """Yield one error for each file that has lost bytes which the log says were committed."""
+    for path, file in ((paths.output, File.RESULTS), (paths.failures, File.FAILURES)):
+        size = path.stat().st_size if path.exists() else 0
+        if size < summary.sizes[file]:
+            yield LedgerError(
+                f"{path}: {summary.sizes[file]} bytes were written and {size} are left; rollouts that were paid for "
+                "are missing. Restore the file; to run again what is lost, resume with +allow_unsafe_resume=true"
+            )

@@ -1,0 +1,63 @@
+"""An ending → the line that is saved of it.
+
+Rules:
+* A row that is no JSON (too deep, a lone surrogate, a value of no JSON type) becomes a failure that keeps the evidence.
+* A line that readers would refuse is not written.
+
+Source: collection.md §4.2; case RC-09.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from rollbook.records.codec import RunStamp, encode, saved_row
+from rollbook.records.ending import Ending
+from rollbook.records.failure_kinds import AGENT_RUN_ERROR_FAILURE_CLASS
+from rollbook.records.keys import NG_FAILURE_EVIDENCE_KEY
+from rollbook.records.nesting import not_too_deep
+from rollbook.records.outcome import Failed, Outcome, without_body
+from rollbook.records.place import File
+from rollbook.records.task import Rollout
+
+_EVIDENCE_KEPT: Final = 2000
+_NOT_JSON: Final = (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedLine:
+    """One line, newline included, the file that it goes to, and the outcome that it tells."""
+
+    file: File
+    line: bytes
+    outcome: Outcome
+
+
+def saved_line(rollout: Rollout, ending: Ending, run: RunStamp) -> SavedLine:
+    """Return what is appended for `ending`."""
+    file, row = saved_row(ending, rollout.stamps, run)
+    try:
+        line = not_too_deep(encode(row))
+    except _NOT_JSON as error:
+        return _unwritable(rollout, ending, run, error)
+    return SavedLine(file, line + b"\n", without_body(ending.outcome))
+
+
+def _unwritable(rollout: Rollout, ending: Ending, run: RunStamp, error: Exception) -> SavedLine:
+    failed = Failed(
+        failure_class=AGENT_RUN_ERROR_FAILURE_CLASS,
+        message=f"the result cannot be written as JSON: {error}"[:_EVIDENCE_KEPT],
+        kind="persistence_failed",
+    )
+    evidence = {NG_FAILURE_EVIDENCE_KEY: _shown(ending)}
+    file, row = saved_row(Ending(failed, evidence), rollout.stamps, run)
+    return SavedLine(file, encode(row) + b"\n", failed)
+
+
+def _shown(ending: Ending) -> str:
+    try:
+        text = repr(dict(ending.payload))
+    except RecursionError:
+        text = f"a result nested too deep to be shown, with the keys {sorted(map(str, ending.payload))}"
+    return text[:_EVIDENCE_KEPT].encode(errors="replace").decode()

@@ -1,0 +1,157 @@
+"""What a run was asked to do, and the log of the attempt numbers that it handed out.
+
+Rules:
+* The manifest holds digests, names and numbers; no value of a configuration and no credential.
+* The log is append-only: one JSON line an event. What it says is never changed, so a number is never handed out twice.
+* A version that is not known is refused, never read as another one.
+
+Source: collection.md §1.8, §5.4; the log's form is our own (docs/record-format.md).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field
+
+from rollbook.records.disposition import DEFAULT_CAP
+from rollbook.records.identity import RolloutKey
+
+SCHEMA_VERSION: Final = 1
+
+
+class PlanDigest(BaseModel):
+    """The plan that is in force: the first `bytes` of the materialized inputs, and their SHA-256."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sha256: str
+    bytes: int = Field(ge=0)
+    rollouts: int = Field(ge=0)
+
+
+class SessionEntry(BaseModel):
+    """One process's stay in the run, as it was opened. `drift` says in which keys its command differed."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int = Field(ge=1)
+    opened_at: str
+    host: str
+    pid: int
+    version: str
+    git: str | None = None
+    command: tuple[str, ...] = ()
+    drift: tuple[str, ...] = ()
+
+
+class RunManifest(BaseModel):
+    """The manifest of a run. `adopted`: rows that name no run belong to it as well. Source: collection.md §1.8."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    schema_version: Literal[1] = 1
+    run_id: str = Field(min_length=1)
+    created_at: str
+    plan: PlanDigest
+    input_sha256: str | None = None
+    configuration_sha256: str | None = None
+    configuration_keys: Mapping[str, str] = Field(default_factory=dict)
+    max_rollout_attempts: int = Field(default=DEFAULT_CAP, ge=1)
+    attempt_extension: int = Field(default=0, ge=0)
+    retry_terminal_timeouts: bool = False
+    rerun_masked: frozenset[tuple[int, int, int]] = frozenset()
+    pending_rejudges: tuple[Mapping[str, object], ...] = ()
+    adopted: bool = False
+    sessions: tuple[SessionEntry, ...] = ()
+
+    @property
+    def attempt_cap(self) -> int:
+        """Failures that a rollout of this run may have: the saved cap and what an explicit recovery added."""
+        return self.max_rollout_attempts + self.attempt_extension
+
+    @property
+    def session(self) -> int:
+        """The number of the latest session, 0 before the first."""
+        return self.sessions[-1].number if self.sessions else 0
+
+
+class _Event(msgspec.Struct, frozen=True, tag_field="t", omit_defaults=True):
+    """One line of the log; `sizes` are the bytes of results and failures that were committed before it."""
+
+
+class Opened(_Event, frozen=True, tag="open"):
+    """A session began."""
+
+    session: int
+    run_id: str
+    at: str
+    sizes: tuple[int, int]
+
+
+class Reserved(_Event, frozen=True, tag="reserve"):
+    """Attempt numbers were handed out, `after` so many seconds of the session: task, rollout, attempt, and so on."""
+
+    a: list[int]
+    sizes: tuple[int, int]
+    after: float = 0.0
+
+
+class Refused(_Event, frozen=True, tag="refused"):
+    """These attempts never ran."""
+
+    a: list[int]
+    why: str
+
+
+class Cut(_Event, frozen=True, tag="cut"):
+    """This process ended these attempts while they were in flight."""
+
+    a: list[int]
+    why: str
+
+
+class Stopped(_Event, frozen=True, tag="stop"):
+    """Nothing more is sent: what is owed and has no number was never started."""
+
+    why: str
+
+
+class Closed(_Event, frozen=True, tag="close"):
+    """The session ended in order, `after` so many seconds."""
+
+    how: str
+    at: str
+    sizes: tuple[int, int]
+    after: float = 0.0
+
+
+LogEvent = Opened | Reserved | Refused | Cut | Stopped | Closed
+_LOG_EVENT: Final = msgspec.json.Decoder(LogEvent)
+
+
+def read_log_event(line: bytes) -> LogEvent:
+    """Decode one line of the log.
+
+    Raises:
+        msgspec.DecodeError: it is no event that this version knows.
+
+    """
+    return _LOG_EVENT.decode(line)
+
+
+def log_line(event: LogEvent) -> bytes:
+    """Return `event` as a line, newline included."""
+    return msgspec.json.encode(event) + b"\n"
+
+
+def flat(attempts: Iterable[tuple[RolloutKey, int]]) -> list[int]:
+    """Return attempts as the log writes them."""
+    return [number for key, attempt in attempts for number in (key.task, key.rollout, attempt)]
+
+
+def unflat(numbers: list[int]) -> Iterator[tuple[RolloutKey, int]]:
+    """Yield the attempts that a line of the log names."""
+    triples = iter(numbers)
+    thrice = zip(triples, triples, triples, strict=True)
+    return ((RolloutKey(task, rollout), attempt) for task, rollout, attempt in thrice)
