@@ -2,11 +2,29 @@
 
 from pathlib import Path
 
-from rollbook.records.run_status import Damage, GroupStatus, RunState, RunStatus, SessionStatus
+from rollbook.records.run_status import (
+    Damage,
+    GroupStatus,
+    RunState,
+    RunStatus,
+    SessionStatus,
+    not_owed_by,
+    owed_by,
+)
 from rollbook.records.standing import Coverage
 
 OUTPUT = Path("out/rollouts.jsonl")
-SIX = Coverage(planned=6, scored=2, failed=3, untouched=1, failed_by_class={"agent_run_error": 2, "skipped": 1})
+SIX = Coverage(
+    planned=6,
+    scored=2,
+    failed=3,
+    untouched=1,
+    failed_by_class={"agent_run_error": 2, "skipped": 1},
+    retryable=1,
+    settled=1,
+    exhausted=1,
+)
+DONE = Coverage(planned=3, scored=3)
 SESSIONS = (
     SessionStatus(
         1,
@@ -23,19 +41,20 @@ SESSIONS = (
 
 def run_of_six(**given):
     """Two succeeded, one failed for good, one at the cap, one failed once, one untouched: case RC-21."""
+    coverage = given.get("coverage", SIX)
     values = {
         "output": OUTPUT,
         "state": RunState.INTERRUPTED,
         "run_id": "5f1c",
         "managed": True,
-        "coverage": SIX,
+        "coverage": coverage,
         "groups": (GroupStatus("math_agent", "math_env", SIX, 0.5, {"agent_timeout": 3}),),
         "sessions": SESSIONS,
         "attempts": 8,
         "refused": 1,
         "cap": 3,
-        "owed_by": {"retryable": 1, "untouched": 1},
-        "not_owed_by": {"scored": 2, "settled": 1, "exhausted": 1},
+        "owed_by": owed_by(coverage),
+        "not_owed_by": not_owed_by(coverage),
         "damage": (),
         "started_at": "2026-09-20T10:00:00Z",
         "elapsed_s": 725.4,
@@ -47,9 +66,7 @@ def run_of_six(**given):
 
 def finished(**given):
     """Every planned rollout is scored."""
-    coverage = Coverage(planned=3, scored=3)
-    whole = {"state": RunState.FINISHED, "coverage": coverage, "groups": (), "owed_by": {}, "notes": ()}
-    return run_of_six(**{**whole, "not_owed_by": {"scored": 3}, **given})
+    return run_of_six(**{"state": RunState.FINISHED, "coverage": DONE, "groups": (), "notes": (), **given})
 
 
 def damaged(places=1, **given):

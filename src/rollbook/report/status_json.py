@@ -31,35 +31,35 @@ _GRAVEST_FIRST: Final = (RunState.DAMAGED, RunState.RUNNING, RunState.INTERRUPTE
 
 def status_json(statuses: Sequence[RunStatus], *, require_complete: bool) -> JsonObject:
     """Return the runs one by one under `runs`, and beside it the same numbers summed."""
-    coverage = summed([status.coverage for status in statuses])
-    owed_by = counted(status.owed_by for status in statuses)
-    not_owed_by = counted(status.not_owed_by for status in statuses)
-    final_zeros = sum(status.final_zeros for status in statuses)
     return {
         "schema_version": SCHEMA_VERSION,
         "state": _state_of_all(statuses),
         "exit_code": exit_code_of_all(statuses, require_complete=require_complete),
-        **_counts(coverage, owed_by, not_owed_by, final_zeros),
+        **_counts(
+            summed([status.coverage for status in statuses]),
+            counted(status.owed_by for status in statuses),
+            counted(status.not_owed_by for status in statuses),
+            sum(status.final_zeros for status in statuses),
+        ),
         "runs": [_run(status, require_complete=require_complete) for status in statuses],
     }
 
 
-def recovery(coverage: Coverage, not_owed_by: Mapping[str, int], retryable: int, final_zeros: int) -> dict[str, int]:
+def recovery(coverage: Coverage, final_zeros: int) -> dict[str, int]:
     """Return the plan counted in the words by which the field's launchers decide what to do next.
 
     `missing` has nothing on disk that says how it ended, `omitted` ended without a result or was not sent, and
     `judge_recoverable` failed with an answer that can be judged again. `unscored` is ours: a result without a reward.
     """
-    settled, exhausted = not_owed_by.get("settled", 0), not_owed_by.get("exhausted", 0)
     return {
         "scored": coverage.scored,
         "masked": coverage.masked,
         "unscored": coverage.unscored,
         "model_final": final_zeros,
-        "terminal": settled - final_zeros,
-        "exhausted": exhausted,
-        "judge_recoverable": coverage.failed - settled - exhausted - retryable,
-        "retryable": retryable,
+        "terminal": coverage.settled - final_zeros,
+        "exhausted": coverage.exhausted,
+        "judge_recoverable": coverage.held,
+        "retryable": coverage.retryable,
         "omitted": coverage.interrupted + coverage.never_started,
         "missing": coverage.untouched + coverage.in_flight,
     }
@@ -68,21 +68,20 @@ def recovery(coverage: Coverage, not_owed_by: Mapping[str, int], retryable: int,
 def _counts(
     coverage: Coverage, owed_by: Mapping[str, int], not_owed_by: Mapping[str, int], final_zeros: int
 ) -> JsonObject:
-    results = ("scored", "masked", "unscored")
     return {
         "inputs": coverage.planned,
         "expected": coverage.planned,
-        "succeeded": sum(not_owed_by.get(reason, 0) for reason in results),
-        "terminal": not_owed_by.get("settled", 0),
-        "at_cap": not_owed_by.get("exhausted", 0),
-        "held": not_owed_by.get("held", 0),
+        "succeeded": coverage.settled_with_result - coverage.approved,
+        "terminal": coverage.settled,
+        "at_cap": coverage.exhausted,
+        "held": coverage.held + coverage.held_interrupted,
         "in_flight": coverage.in_flight,
-        "outstanding": sum(owed_by.values()),
+        "outstanding": coverage.owed,
         "owed_by": dict(owed_by),
         "not_owed_by": dict(not_owed_by),
         "law_holds": coverage.law_holds,
         "coverage": asdict(coverage),
-        "recovery": recovery(coverage, not_owed_by, owed_by.get("retryable", 0), final_zeros),
+        "recovery": recovery(coverage, final_zeros),
     }
 
 

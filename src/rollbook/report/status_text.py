@@ -110,8 +110,8 @@ def _end(session: SessionStatus, status: RunStatus) -> str:
 
 def _resume(status: RunStatus) -> Iterator[str]:
     running = status.state is RunState.RUNNING
-    if status.owed:
-        yield f"{'Still to run' if running else 'A resume would run'} {number_of(status.owed, 'rollout')}:"
+    if status.coverage.owed:
+        yield f"{'Still to run' if running else 'A resume would run'} {number_of(status.coverage.owed, 'rollout')}:"
         yield from _reasons(status.owed_by)
     else:
         yield "Nothing is left to run." if running else "A resume would run nothing."
@@ -128,7 +128,7 @@ def _reasons(counts: Mapping[str, int]) -> Iterator[str]:
 def _what_to_type(status: RunStatus) -> Iterator[str]:
     if not status.is_believable:
         yield "Do not resume it before its files are mended: what the counts say may be wrong."
-    elif status.owed and status.state is not RunState.RUNNING:
+    elif status.coverage.owed and status.state is not RunState.RUNNING:
         yield f"Go on: {shown(resume_command(os.fspath(status.output)))}"
 
 
@@ -139,7 +139,7 @@ def _section(heading: str, lines: Iterator[str]) -> Iterator[str]:
 
 def _listed(status: RunStatus) -> list[str]:
     """Tell one of several runs: where, how far, what is left."""
-    owed = f", {status.owed} owed" if status.owed else ""
+    owed = f", {status.coverage.owed} owed" if status.coverage.owed else ""
     state = f"{status.state.value}; {standing_in_words(status.coverage)}{owed}"
     return [shown(os.fspath(status.output)), *item(shown(state)), *_places(status, "    ")]
 

@@ -47,14 +47,20 @@ def law_in_words(coverage: Coverage) -> str:
         "scored": coverage.scored,
         "masked": coverage.masked,
         "unscored": coverage.unscored,
-        "failed": coverage.failed,
-        "interrupted": coverage.interrupted,
+        f"failed ({_failed_in_words(coverage)})": coverage.failed,
+        f"interrupted ({coverage.held_interrupted} held)": coverage.interrupted,
         "never started": coverage.never_started,
         "in flight": coverage.in_flight,
         "untouched": coverage.untouched,
     }
     sides = " + ".join(f"{count} {name}" for name, count in parts.items())
-    return f"{coverage.planned} planned = {sides}: {'holds' if coverage.law_holds else 'VIOLATED'}"
+    beyond = f", and {coverage.unplanned} beyond the plan" if coverage.unplanned else ""
+    return f"{coverage.planned} planned = {sides}{beyond}: {'holds' if coverage.law_holds else 'VIOLATED'}"
+
+
+def _failed_in_words(coverage: Coverage) -> str:
+    settled = f"{coverage.settled} settled, {coverage.exhausted} exhausted"
+    return f"{coverage.retryable} retryable, {settled}, {coverage.held} held"
 
 
 def reason_line(reason: str, count: int) -> str:

@@ -14,6 +14,7 @@ from rollbook.cli.status_session import WATCH_S, Asked, show_status
 from rollbook.clock import SystemClock
 from rollbook.records.identity import RolloutKey
 from rollbook.records.run_status import RunState
+from rollbook.records.standing import Coverage
 from rollbook.records.story import Chapter, NotScored, Story
 from statuses import damaged, finished, run_of_six
 
@@ -26,6 +27,9 @@ class PassingClock(SystemClock):
 
     async def sleep(self, seconds):
         self.slept.append(seconds)
+
+
+SETTLED = finished(coverage=Coverage(planned=3, scored=2, failed=1, settled=1))
 
 
 @pytest.fixture
@@ -47,8 +51,8 @@ def told(*statuses):
         (finished(), False, 0),
         (run_of_six(), False, 3),
         (run_of_six(), True, 4),
-        (run_of_six(owed_by={}), False, 0),
-        (run_of_six(owed_by={}), True, 4),
+        (SETTLED, False, 0),
+        (SETTLED, True, 4),
         (damaged(), True, 5),
     ],
 )

@@ -1,5 +1,7 @@
 """What planned rows show of a batch."""
 
+import hashlib
+
 import pytest
 
 from rollbook.plan.batch_facts import content_digest, observed_members
@@ -82,6 +84,11 @@ def test_the_order_of_tasks_and_of_keys_does_not_change_the_fingerprint():
     rows = plan()
     mixed = [dict(reversed(row.items())) for row in (*rows[3:], *rows[2::-1])]
     assert seen(mixed) == seen(rows)
+
+
+def test_a_fingerprint_is_the_digest_of_the_sorted_digests_of_its_tasks():
+    digests = sorted(content_digest(row(task)) for task in range(20))
+    assert seen(plan(tasks=20)).dataset_fingerprint == hashlib.sha256(b"".join(digests)).hexdigest()
 
 
 def test_repeats_do_not_change_the_fingerprint_and_a_missing_task_does():

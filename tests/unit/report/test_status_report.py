@@ -1,6 +1,7 @@
 """How a run is, as text and as JSON."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,9 @@ def test_a_run_is_told_with_its_law_its_agents_its_sessions_and_what_a_resume_wo
     assert status_text([run_of_six()]).splitlines() == [
         "Run       out/rollouts.jsonl, run 5f1c",
         "State     interrupted: no process works on it, and something is owed",
-        "Law       6 planned = 2 scored + 0 masked + 0 unscored + 3 failed + 0",
-        "          interrupted + 0 never started + 0 in flight + 1 untouched: holds",
+        "Law       6 planned = 2 scored + 0 masked + 0 unscored + 3 failed (1 retryable,",
+        "          1 settled, 1 exhausted, 0 held) + 0 interrupted (0 held) + 0 never",
+        "          started + 0 in flight + 1 untouched: holds",
         "Failed    2 agent_run_error, 1 skipped",
         "Attempts  8 reserved, 1 of them turned away and sent again; a rollout may fail 3",
         "          times",
@@ -60,6 +62,7 @@ def test_a_law_that_does_not_hold_says_so_with_its_numbers():
     assert law_in_words(SIX).endswith(": holds")
     assert law_in_words(Coverage(planned=1, scored=2)).startswith("1 planned = 2 scored + 0 masked")
     assert law_in_words(Coverage(planned=1, scored=2)).endswith(": VIOLATED")
+    assert law_in_words(Coverage(planned=1, scored=1, unplanned=2)).endswith(", and 2 beyond the plan: VIOLATED")
 
 
 def test_a_finished_run_is_not_told_to_go_on():
@@ -100,8 +103,8 @@ def test_several_runs_are_listed_and_summed():
     assert lines[1].startswith("  interrupted; 2 of 6 rollouts scored")
     assert "out/other.jsonl" in lines
     assert "    out/rollouts.jsonl:1: is no JSON object" in lines
-    assert lines[-5] == "3 runs"
-    assert lines[-4].startswith("Law       15 planned = 7 scored")
+    assert lines[-6] == "3 runs"
+    assert lines[-5].startswith("Law       15 planned = 7 scored")
     assert lines[-2] == "Owed      2 retryable, 2 untouched"
     assert lines[-1] == "Left      7 scored, 2 settled, 2 exhausted"
 
@@ -145,7 +148,13 @@ def test_json_counts_what_is_left_as_a_resume_counts_it():
     assert told["expected"] == 6
 
 
-@pytest.mark.parametrize("status", [run_of_six(), finished(), damaged()])
+EVERYTHING = Coverage(
+    planned=21, scored=1, masked=2, unscored=1, failed=10, interrupted=3, never_started=1, in_flight=1, untouched=2
+)
+SPLIT = replace(EVERYTHING, retryable=1, settled=2, exhausted=3, held=4, approved=1, held_interrupted=2)
+
+
+@pytest.mark.parametrize("status", [run_of_six(), finished(), damaged(), run_of_six(coverage=SPLIT)])
 def test_the_counts_add_up_to_the_plan(status):
     told = document(status)
     parts = ("succeeded", "terminal", "at_cap", "held", "in_flight", "outstanding")
@@ -181,9 +190,21 @@ def test_several_runs_are_in_the_gravest_state_of_any(statuses, told):
 
 def test_the_fields_recovery_words_count_each_rollout_once():
     coverage = Coverage(
-        planned=36, scored=1, masked=2, unscored=3, failed=15, interrupted=4, never_started=3, in_flight=2, untouched=6
+        planned=36,
+        scored=1,
+        masked=2,
+        unscored=3,
+        failed=15,
+        interrupted=4,
+        never_started=3,
+        in_flight=2,
+        untouched=6,
+        retryable=3,
+        settled=5,
+        exhausted=4,
+        held=3,
     )
-    counted = recovery(coverage, {"settled": 5, "exhausted": 4, "held": 3}, retryable=3, final_zeros=2)
+    counted = recovery(coverage, final_zeros=2)
     assert counted == {
         "scored": 1,
         "masked": 2,

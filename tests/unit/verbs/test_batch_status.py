@@ -28,7 +28,9 @@ AT = "2026-09-20T12:00:00Z"
 LATER = "2026-09-20T13:00:00Z"
 PENDING = Aggregation()
 SECRET = "Bearer sk-secret at http://10.0.0.7"
-EIGHT = Coverage(planned=8, scored=4, unscored=1, failed=1, interrupted=1, untouched=1, failed_by_class={"x": 1})
+NINE = Coverage(
+    planned=9, scored=4, masked=1, unscored=1, failed=1, interrupted=1, untouched=1, failed_by_class={"x": 1}
+)
 
 
 def document(status, state=BatchState.INCOMPLETE, aggregation=PENDING, **given):
@@ -36,15 +38,15 @@ def document(status, state=BatchState.INCOMPLETE, aggregation=PENDING, **given):
 
 
 def test_a_member_is_counted_so_that_its_parts_add_up_to_what_is_expected():
-    status = run_of_six(groups=(GroupStatus("a", "a_env", EIGHT, 0.5, {"agent_timeout": 1}, final_zeros=1),))
+    status = run_of_six(groups=(GroupStatus("a", "a_env", NINE, 0.5, {"agent_timeout": 1}, final_zeros=1),))
     assert document(status)["members"] == [
         {
             "agent_ref": {"name": "a"},
             "_ng_environment_server": "a_env",
-            "expected": 8,
+            "expected": 9,
             "completed": 5,
             "failed": 1,
-            "masked": 0,
+            "masked": 1,
             "remaining": 2,
             "failure_classes": {"x": 1},
             "failure_kinds": {"agent_timeout": 1},
@@ -93,7 +95,7 @@ def test_a_run_that_was_disabled_stays_so_and_another_run_starts_anew():
 
 
 def test_nothing_but_identities_counts_and_names_leaves_the_run():
-    group = GroupStatus("a", "a_env", replace(EIGHT, failed_by_class={SECRET: 1}), 0.5, {SECRET: 2, "x y": 1})
+    group = GroupStatus("a", "a_env", replace(NINE, failed_by_class={SECRET: 1}), 0.5, {SECRET: 2, "x y": 1})
     sessions = tuple(replace(session, command=SECRET, host=SECRET, how=SECRET) for session in run_of_six().sessions)
     status = run_of_six(groups=(group,), sessions=sessions, notes=(SECRET,))
     failed = Aggregation(AggregationState.FAILED, (AggregationFault("a_env", SECRET, 500),))
