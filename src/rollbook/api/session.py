@@ -201,7 +201,7 @@ class Session:
             return
         for line in planned_lines(self.run.paths, self.manifest):
             planned = planned_line(line.text)
-            if self.standings.plan(planned.key):
+            if self.standings.plan(planned.key, planned.agent, planned.server):
                 self.planned_of[self.directory.find(planned.agent, planned.server).server, planned.key.task] += 1
 
     def _tasks(self) -> int:

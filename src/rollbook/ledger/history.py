@@ -103,7 +103,7 @@ def _fold_plan(history: History, paths: RunPaths, on_damage: OnDamage) -> None:
         planned = _planned(line, paths, on_damage)
         if planned is None:
             continue
-        if not history.standings.plan(planned.key):
+        if not history.standings.plan(planned.key, planned.agent, planned.server):
             on_damage(LedgerError(f"{paths.materialized_inputs}:{line.number}: rollout {planned.key} is planned twice"))
             continue
         history.planned += 1

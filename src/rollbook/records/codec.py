@@ -27,6 +27,7 @@ from rollbook.records.identity import (
     ROLLOUT_INDEX_KEY_NAME,
     RUN_ID_KEY,
     TASK_INDEX_KEY_NAME,
+    capture_key,
     logical_rollout_id,
 )
 from rollbook.records.json_values import JsonMapping, JsonObject
@@ -92,6 +93,8 @@ def _of_run(failed: Failed, run: RunStamp | None, named: JsonMapping) -> JsonObj
     number = attempt if isinstance(attempt, int) else 0
     typed = typed_failure(failed, run_id=run.run_id, rollout_id=rollout_id, attempt=number)
     added: JsonObject = {keys.NG_FAILURE_MAX_ATTEMPTS_KEY: run.cap}
+    if failed.saved_answer:
+        added[keys.NG_FAILURE_ID_KEY] = f"{run.run_id}-{capture_key(rollout_id, number)}"
     if typed is not None:
         added[ROLLOUT_FAILURE_KEY] = typed.model_dump(mode="json")
     return added

@@ -25,6 +25,7 @@ NG_FAILURE_MAX_ATTEMPTS_KEY: Final = "_ng_failure_max_attempts"
 NG_FAILURE_COUNTS_AS_ZERO_KEY: Final = "_ng_failure_counts_as_zero"
 NG_FAILURE_DELIVERY_KEY: Final = "_ng_failure_delivery"
 NG_FAILURE_EVIDENCE_KEY: Final = "_ng_failure_evidence"
+NG_FAILURE_ID_KEY: Final = "_ng_failure_id"
 STATUS_FAILURE_KIND_KEY: Final = "failure_kind"
 FAILURE_REASON_KEY: Final = "failure_reason"
 

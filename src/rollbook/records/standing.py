@@ -19,11 +19,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rollbook.records.attempts import Attempts
-from rollbook.records.coverage import FAILED_DISPOSITIONS, Coverage, covered
+from rollbook.records.coverage import Coverage, covered
 from rollbook.records.disposition import DEFAULT_RULES, OWED, Disposition, Rules, disposition_of
+from rollbook.records.group_count import GroupCount
 from rollbook.records.identity import RolloutKey
-from rollbook.records.outcome import Evidence, Failed, NeverStarted, Omitted, Outcome, Result
+from rollbook.records.outcome import Evidence, Failed, NeverStarted, Omitted, Result
 from rollbook.records.record import Record
+from rollbook.records.shared import Shared
 from rollbook.records.table import NO_ROW, RecordTable, renumbered
 
 __all__ = ["Coverage", "Standing", "Standings", "supersedes"]
@@ -63,18 +65,21 @@ class Standings:
     _last: MutableSequence[int] = field(default_factory=lambda: array("i"))
     _spent: MutableSequence[int] = field(default_factory=lambda: array("H"))
     _flags: MutableSequence[int] = field(default_factory=lambda: array("B"))
+    _group: MutableSequence[int] = field(default_factory=lambda: array("I"))
+    _names: Shared[tuple[str | None, str | None]] = field(default_factory=lambda: Shared((None, None)))
     _table: RecordTable = field(default_factory=RecordTable)
     _attempts: Attempts = field(default_factory=Attempts)
     stop_reason: str | None = None
     unreserved: int = 0
     refused_attempts: int = 0
 
-    def plan(self, key: RolloutKey) -> bool:
-        """Note that the plan holds `key`; False when it was there already."""
+    def plan(self, key: RolloutKey, agent: str | None = None, server: str | None = None) -> bool:
+        """Note that the plan holds `key`, for `agent` on a stamped `server`; False when it was there already."""
         slot = self._slot(key)
         if self._flags[slot] & _PLANNED:
             return False
         self._flags[slot] |= _PLANNED
+        self._group[slot] = self._names.number((agent, server))
         return True
 
     def reserved(self, key: RolloutKey, attempt: int, session: int = 0) -> None:
@@ -217,19 +222,30 @@ class Standings:
         """Count where the planned rollouts stand; without a plan in the fold, `planned` says how many there are."""
         counts: Counter[Disposition] = Counter()
         classes: Counter[str] = Counter()
+        groups, unplanned = self._counted(rules, of_plan_only=planned is None)
+        for group in groups:
+            counts.update(group.dispositions)
+            classes.update(group.classes)
+        return covered(counts, classes, planned, unplanned)
+
+    def groups(self, rules: Rules = DEFAULT_RULES) -> tuple[GroupCount, ...]:
+        """Count where the planned rollouts stand, for each agent and environment server that the plan names."""
+        return self._counted(rules, of_plan_only=True)[0]
+
+    def _counted(self, rules: Rules, *, of_plan_only: bool) -> tuple[tuple[GroupCount, ...], int]:
+        """Return the counts by group, and how many rollouts are in no plan."""
+        groups = [GroupCount(*name) for name in self._names]
         unplanned = 0
         judged = _Judged(rules)
         for packed, slot in self._slots.items():
-            if planned is None and not self._flags[slot] & _PLANNED:
+            if of_plan_only and not self._flags[slot] & _PLANNED:
                 unplanned += 1
                 continue
-            row = self._row[slot]
+            row, group = self._row[slot], groups[self._group[slot]]
             alone = Disposition.UNTOUCHED if row == NO_ROW else judged.of(self._table, row, packed, self._spent[slot])
             disposition = self._later(slot, alone, rules)
-            counts[disposition] += 1
-            if disposition in FAILED_DISPOSITIONS:
-                classes[_class_of(self._table.shape(row))] += 1
-        return covered(counts, classes, planned, unplanned)
+            group.add(disposition, None if row == NO_ROW else self._table, row)
+        return tuple(group for group in groups if group.dispositions), unplanned
 
     def attempts_handed_out(self) -> int:
         """Return how many attempt numbers were handed out."""
@@ -244,6 +260,7 @@ class Standings:
             self._last.append(NO_ROW)
             self._spent.append(0)
             self._flags.append(0)
+            self._group.append(0)
             self._attempts.grow()
         return slot
 
@@ -263,10 +280,6 @@ class _Judged:
         if found is None:
             found = self._known[kind] = disposition_of(table.record(row, _unpacked(packed)), spent, self.rules)
         return found
-
-
-def _class_of(outcome: Outcome) -> str:
-    return outcome.failure_class if isinstance(outcome, Failed) else ""
 
 
 def _was_an_attempt(record: Record) -> bool:

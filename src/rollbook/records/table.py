@@ -9,14 +9,15 @@ Source: collection.md §5.4.1, §19.
 
 import math
 from array import array
-from collections.abc import Hashable, Iterator, MutableSequence
+from collections.abc import Iterator, MutableSequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Masked, Outcome, Scored, without_text
 from rollbook.records.place import File, Place
 from rollbook.records.record import Record
+from rollbook.records.shared import Shared
 
 NO_ROW: Final = -1
 _NO_FILE: Final = 2
@@ -24,25 +25,6 @@ _FILES: Final = (File.RESULTS, File.FAILURES)
 _FILE_NUMBERS: Final = {file: number for number, file in enumerate(_FILES)}
 _SCORED: Final = Scored(0.0)
 _MASKED: Final = Masked(None)
-_T = TypeVar("_T", bound=Hashable)
-
-
-@dataclass(slots=True)
-class _Shared(Generic[_T]):
-    """Values that many records share, numbered in the order in which they were first seen."""
-
-    _numbers: dict[_T, int] = field(default_factory=dict)
-    _values: list[_T] = field(default_factory=list)
-
-    def number(self, value: _T) -> int:
-        found = self._numbers.get(value)
-        if found is None:
-            found = self._numbers[value] = len(self._values)
-            self._values.append(value)
-        return found
-
-    def __getitem__(self, number: int) -> _T:
-        return self._values[number]
 
 
 @dataclass(slots=True)
@@ -58,8 +40,8 @@ class RecordTable:
     _length: MutableSequence[int] = field(default_factory=lambda: array("I"))
     _line: MutableSequence[int] = field(default_factory=lambda: array("I"))
     _before: MutableSequence[int] = field(default_factory=lambda: array("i"))
-    _shapes: _Shared[Outcome] = field(default_factory=_Shared)
-    _origins: _Shared[tuple[str | None, str | None, str | None]] = field(default_factory=_Shared)
+    _shapes: Shared[Outcome] = field(default_factory=Shared)
+    _origins: Shared[tuple[str | None, str | None, str | None]] = field(default_factory=Shared)
 
     def __len__(self) -> int:
         """Return how many records there are."""
@@ -104,6 +86,14 @@ class RecordTable:
     def shape(self, row: int) -> Outcome:
         """Return the outcome of `row` without its reward: enough to tell what kind of ending it is."""
         return self._shapes[self._shape[row]]
+
+    def reward(self, row: int) -> float:
+        """Return the reward of `row`; NaN where it has none."""
+        return self._reward[row]
+
+    def server(self, row: int) -> str | None:
+        """Return the environment server that `row` names."""
+        return self._origins[self._origin[row]][2]
 
     def shape_number(self, row: int) -> int:
         """Return which of the table's kinds of ending `row` is."""

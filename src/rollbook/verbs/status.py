@@ -1,0 +1,188 @@
+"""How a run is, read from its files by anybody at any time; what a resume would do is asked of the same fold.
+
+Rules:
+* Nothing is written, no server is asked, and a run that goes on is not disturbed: results and failures are read up to
+  where they were before the log was read.
+* What cannot be right is told, file and line, and the rest is counted all the same.
+
+Source: collection.md §5.4, §9.3, §17; cases RC-21, RC-27.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rollbook.config.attempt_cap import max_rollout_attempts
+from rollbook.errors import LedgerError
+from rollbook.ledger.history import History, check_plan, prefixes, read_history
+from rollbook.ledger.lock import holder_of
+from rollbook.ledger.manifest_store import SessionLog
+from rollbook.ledger.paths import RunPaths
+from rollbook.records.coverage import Coverage, covered
+from rollbook.records.disposition import Disposition, Rules
+from rollbook.records.group_count import GroupCount
+from rollbook.records.identity import RolloutKey
+from rollbook.records.manifest import SessionEntry
+from rollbook.records.place import File
+from rollbook.records.run_status import Damage, GroupStatus, RunState, RunStatus, SessionStatus, not_owed_by, owed_by
+from rollbook.records.story import NotScored, Story
+from rollbook.verbs.story import told
+from rollbook.verbs.tokens import tokens_of
+
+_DAMAGES_KEPT: Final = 1000
+_FIRST_NAMED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A run's files, folded, and the rules that hold for it."""
+
+    paths: RunPaths
+    history: History
+    rules: Rules
+    damage: tuple[Damage, ...]
+    limits: dict[File, int]
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether a process works on the run."""
+        return self.rules.live_session is not None
+
+
+def read_run(output: Path) -> Reading:
+    """Fold the files of the run at `output`; damage is collected, not raised."""
+    paths = RunPaths(output.resolve() if output.is_symlink() else output)
+    damage: list[LedgerError] = []
+    limits = prefixes(paths)
+    history = read_history(paths, limits, damage.append)
+    if history.manifest is not None:
+        try:
+            check_plan(paths, history.manifest)
+        except LedgerError as error:
+            damage.append(error)
+    alive = paths.lock.exists() and holder_of(paths.lock) is not None
+    rules = _rules(history, live_session=history.log.session if alive else None)
+    named = tuple(_damage(error, paths) for error in damage[:_DAMAGES_KEPT])
+    return Reading(paths, history, rules, named, limits)
+
+
+def run_status(output: Path) -> RunStatus:
+    """Return how the run at `output` is."""
+    reading = read_run(output)
+    history, standings = reading.history, reading.history.standings
+    groups = standings.groups(reading.rules)
+    coverage = standings.coverage(rules=reading.rules)
+    return RunStatus(
+        output=reading.paths.output,
+        state=_state(reading, coverage),
+        run_id=history.manifest.run_id if history.manifest else history.log.run_id,
+        managed=history.manifest is not None,
+        coverage=coverage,
+        groups=tuple(map(_group, groups)),
+        sessions=tuple(_sessions(history)),
+        attempts=standings.attempts_handed_out(),
+        refused=standings.refused_attempts,
+        cap=reading.rules.cap,
+        owed_by=owed_by(coverage),
+        not_owed_by=not_owed_by(coverage),
+        damage=reading.damage,
+        started_at=history.manifest.created_at if history.manifest else None,
+        elapsed_s=sum(session.active for session in history.log.sessions) if history.log.sessions else None,
+        tokens=tokens_of(reading.paths, reading.limits[File.RESULTS]),
+        notes=tuple(_notes(reading)),
+    )
+
+
+def story_of(output: Path, key: RolloutKey) -> Story:
+    """Return what happened to one rollout of the run at `output`."""
+    reading = read_run(output)
+    standing = reading.history.standings.standing(key, reading.rules)
+    return told(reading.paths, reading.history, standing, alive=reading.is_alive)
+
+
+def not_scored(output: Path) -> tuple[NotScored, ...]:
+    """Return the rollouts of the run at `output` that are not scored, by what would happen to them."""
+    reading = read_run(output)
+    found: dict[tuple[str, bool], list[RolloutKey]] = {}
+    counts: Counter[tuple[str, bool]] = Counter()
+    for standing in reading.history.standings.standings(reading.rules):
+        if standing.planned and standing.disposition is not Disposition.SCORED:
+            why = _why(standing.disposition)
+            counts[why] += 1
+            named = found.setdefault(why, [])
+            named += [standing.key][: _FIRST_NAMED - len(named)]
+    return tuple(NotScored(*why, counts[why], tuple(named)) for why, named in found.items())
+
+
+def _why(disposition: Disposition) -> tuple[str, bool]:
+    """Return the reason that a status gives for `disposition`, and whether a resume would run it."""
+    one = covered({disposition: 1}, {}, None, 0)
+    owed, other = owed_by(one), not_owed_by(one)
+    return next(iter([*owed, *other, "in flight"])), bool(owed)
+
+
+def _rules(history: History, live_session: int | None) -> Rules:
+    manifest = history.manifest
+    if manifest is None:
+        return Rules(cap=max_rollout_attempts(os.environ), live_session=live_session)
+    return Rules(
+        cap=manifest.attempt_cap,
+        retry_terminal_timeouts=manifest.retry_terminal_timeouts,
+        rerun_masked=manifest.rerun_masked,
+        live_session=live_session,
+    )
+
+
+def _state(reading: Reading, coverage: Coverage) -> RunState:
+    if reading.damage or not coverage.law_holds:
+        return RunState.DAMAGED
+    if reading.is_alive:
+        return RunState.RUNNING
+    sessions = reading.history.log.sessions
+    ended_well = not sessions or (sessions[-1].how or "") == "finished"
+    return RunState.FINISHED if ended_well or not coverage.owed else RunState.INTERRUPTED
+
+
+def _group(count: GroupCount) -> GroupStatus:
+    kinds = dict(sorted(count.kinds.items()))
+    return GroupStatus(count.agent, count.server, count.coverage, count.mean_reward, kinds, count.final_zeros)
+
+
+def _sessions(history: History) -> Iterator[SessionStatus]:
+    entries = {entry.number: entry for entry in history.manifest.sessions} if history.manifest else {}
+    for log in history.log.sessions:
+        yield _session(log, entries.get(log.number))
+
+
+def _session(log: SessionLog, entry: SessionEntry | None) -> SessionStatus:
+    return SessionStatus(
+        number=log.number,
+        opened_at=log.opened_at,
+        closed_at=log.closed_at,
+        how=log.how,
+        host=entry.host if entry else "",
+        pid=entry.pid if entry else 0,
+        command=" ".join(entry.command) if entry else "",
+    )
+
+
+def _notes(reading: Reading) -> Iterator[str]:
+    if reading.history.manifest is None and not reading.damage:
+        yield "the run has no manifest: attempts are counted by their saved failures"
+    if reading.history.manifest is not None and reading.history.manifest.adopted:
+        yield "the folder was taken up from a collector that writes no manifest"
+    torn = reading.paths.output.parent.glob(f"{reading.paths.output.stem}*.torn")
+    yield from (f"bytes that were never committed are kept in {path}" for path in sorted(torn))
+
+
+def _damage(error: LedgerError, paths: RunPaths) -> Damage:
+    """Split a message into where it points at and what it says."""
+    text = str(error)
+    for path in paths.every_file:
+        if text.startswith(str(path)):
+            place, _, what = text.removeprefix(str(path)).partition(": ")
+            return Damage(f"{path}{place}", what)
+    return Damage(str(paths.output), text)
