@@ -177,6 +177,9 @@ class Session:
             check_plan(self.run.paths, manifest)
         except LedgerError as error:
             self._tolerate([str(error)])
+            return
+        repair = self.run.cut_plan(manifest.plan.bytes)
+        self.notes += [repair.told] if repair else []
 
     def _tolerate(self, damage: list[str]) -> None:
         if not self.request.settings.allow_unsafe_resume:

@@ -20,7 +20,7 @@ from rollbook.ledger.lock import RunLock
 from rollbook.ledger.manifest_store import write_manifest
 from rollbook.ledger.materialized import write_rows
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.tail import TailRepair, repair_tail
+from rollbook.ledger.tail import TailRepair, keep_torn, repair_tail
 from rollbook.ledger.whole_file import WholeFile
 from rollbook.ledger.writer import Durability, Writer, WriterOptions
 from rollbook.records.codec import RunStamp
@@ -141,6 +141,11 @@ class Run:
         appended = (self.paths.output, self.paths.failures, self.paths.manifest_log)
         with explained(self.paths):
             return tuple(filter(None, map(repair_tail, appended)))
+
+    def cut_plan(self, size: int) -> TailRepair | None:
+        """Move aside what lies behind the first `size` bytes of the plan: a writer died before they were in force."""
+        with explained(self.paths):
+            return keep_torn(self.paths.materialized_inputs, size)
 
     def forget_metrics(self) -> None:
         """Remove metrics that what is collected next makes outdated."""
