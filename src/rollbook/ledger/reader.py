@@ -90,10 +90,13 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     if not path.exists():
         return
     with path.open("rb", buffering=1 << 20) as file:
-        for number, raw in enumerate(file, start=1):
-            line = raw.removeprefix(_BOM) if number == 1 else raw
-            if line.endswith(b"\n") and line.strip():
-                yield number, line.rstrip(b"\r\n")
+        number = 0
+        while line := file.readline():
+            number += 1
+            line = line.removeprefix(_BOM) if number == 1 else line
+            if line.endswith(b"\n") and not line.isspace():
+                line = line.rstrip(b"\r\n")  # in its place: of a huge row there is one copy
+                yield number, line
 
 
 def read_records(
@@ -113,19 +116,6 @@ def read_records(
                 on_damage(_not_a_record(path, line.number, error))
             else:
                 yield record
-
-
-def record_at(path: Path, number: int, line: bytes, file: File) -> Record:
-    """Read one committed line.
-
-    Raises:
-        LedgerError: it is no record; names file and line.
-
-    """
-    try:
-        return read_row(line, file)
-    except UNREADABLE as error:
-        raise _not_a_record(path, number, error) from error
 
 
 def payload_at(path: Path, place: Place) -> bytes:

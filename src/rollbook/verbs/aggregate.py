@@ -18,7 +18,7 @@ import msgspec
 
 from rollbook.dispatch.transport import Transport
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import read_lines, record_at
+from rollbook.ledger.reader import UNREADABLE, read_lines
 from rollbook.ledger.whole_file import whole_file
 from rollbook.plan.targets import name_in
 from rollbook.records.codec import File, encode
@@ -33,6 +33,8 @@ from rollbook.records.keys import (
 )
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import Result
+from rollbook.records.reading import read_row
+from rollbook.records.record import Record
 from rollbook.records.standing import Standings
 
 _OK: Final = 200
@@ -113,14 +115,29 @@ def encode_list(entries: list[JsonObject] | tuple[JsonObject, ...]) -> bytes:
 
 
 def _standing_rows(paths: RunPaths, standings: Standings) -> Iterable[JsonObject]:
-    """Return one light row for each rollout of which a result stands: the last line of the attempt that stands."""
+    """Return one light row for each rollout of which a result stands; who let damaged lines pass, goes on without."""
     rows: dict[RolloutKey, JsonObject] = {}
     for number, line in read_lines(paths.output):
-        record = record_at(paths.output, number, line, File.RESULTS)
+        try:
+            record = read_row(line, File.RESULTS)
+        except UNREADABLE:
+            continue
         stands = standings.of(record.key)
-        if stands is not None and isinstance(stands.outcome, Result) and stands.attempt == record.attempt:
+        if stands is not None and _lies_at(stands, record, number):
             rows[record.key] = light_row(msgspec.json.decode(line, type=dict[str, object]))
     return rows.values()
+
+
+def _lies_at(stands: Record, record: Record, number: int) -> bool:
+    """Whether line `number` of the results, which holds `record`, is the one that stands.
+
+    What this session wrote has no place yet: its attempt tells. A row that names no run may have been given another
+    attempt number by the fold than the one in the file: its place tells.
+    """
+    if stands.place is not None:
+        return stands.place.file is File.RESULTS and stands.place.line == number
+    named = (record.run_id, record.attempt)
+    return isinstance(stands.outcome, Result) and named == (stands.run_id, stands.attempt)
 
 
 def _position(row: JsonMapping) -> tuple[int, int]:

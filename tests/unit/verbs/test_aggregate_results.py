@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
+from rollbook.ledger.history import read_history
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.run import Run
 from rollbook.records.exchange import Reply, SendFailed
 from rollbook.records.failure_kinds import Delivery
 from rollbook.verbs.aggregate import aggregate, labels_of, light_row, results_by_server
@@ -45,7 +45,7 @@ def write(paths, *rows):
 
 
 def standings_of(paths):
-    return Run(paths).standings()
+    return read_history(paths).standings
 
 
 async def test_each_server_is_asked_once_for_its_own_rows_in_task_order(paths):
