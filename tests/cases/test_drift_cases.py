@@ -1,0 +1,248 @@
+"""Resuming with another command than the run was started with: what refuses, what extends, what makes no difference."""
+
+import json
+
+import pytest
+
+from rollbook.ledger.digests import sha256_of
+from run_folder import SERVER_ERROR, RunFolder, identities, replies, rows_of, status_reply
+from stub import AGENT, adding, serving
+
+MODEL = "policy_model"
+TWO_FAIL = replies({(2,): SERVER_ERROR, (3,): SERVER_ERROR})
+
+
+def nothing_fails(_row):
+    return None
+
+
+def deployed(stub, model="small", key="sk-first"):
+    """Let the stub's head tell of a model behind the agent."""
+    config = stub.config()
+    own = config[AGENT]["responses_api_agents"]["simple_agent"]
+    config[AGENT]["responses_api_agents"]["simple_agent"] = own | {
+        "model_server": {"type": "responses_api_models", "name": MODEL}
+    }
+    block = {"entrypoint": "app.py", "host": "127.0.0.1", "port": stub.port, "openai_model": model}
+    block |= {"openai_base_url": f"http://127.0.0.1:{stub.port}/v1", "openai_api_key": key}
+    config[MODEL] = {"responses_api_models": {"openai_model": block}}
+    stub.config = lambda: config
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder(tmp_path)
+
+
+@pytest.fixture
+def half_done(folder):
+    """Two of four tasks are scored, the others failed once and are owed."""
+    with serving(TWO_FAIL) as stub:
+        deployed(stub)
+        answer = folder.asks(adding(4)).run(stub)
+    assert answer.code == 3
+    assert len(folder.sent) == 4
+    return folder
+
+
+def edited_prompt(folder, _stub):
+    rows = adding(4)
+    rows[1]["responses_create_params"]["input"] = "add 1 and 2"
+    folder.asks(rows)
+    return ()
+
+
+def swapped_dataset(folder, _stub):
+    rows = adding(4)
+    for row in rows:
+        row["responses_create_params"]["input"] = "take " + row["responses_create_params"]["input"]
+    other = folder.input.with_name("other.jsonl")
+    other.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    folder.input = other
+    return ()
+
+
+def other_model(_folder, stub):
+    deployed(stub, model="large")
+    return ()
+
+
+CHANGES = [
+    pytest.param(edited_prompt, "rows: 1 of 4", id="the prompt of one row"),
+    pytest.param(lambda *_: ("--temperature", "0.5"), "temperature", id="temperature"),
+    pytest.param(lambda *_: ("--max-output-tokens", "16"), "max_output_tokens", id="max output tokens"),
+    pytest.param(other_model, f"{MODEL}.responses_api_models.openai_model.openai_model:", id="the model's name"),
+    pytest.param(swapped_dataset, "input_jsonl_fpath", id="another dataset"),
+    pytest.param(lambda *_: ("+num_repeats_add_seed=true",), "num_repeats_add_seed", id="seeds"),
+]
+
+
+@pytest.mark.parametrize(("change", "named"), CHANGES)
+def test_rc_16_a_resume_that_would_mix_answers_is_refused_and_names_what_differs(half_done, change, named):
+    before = {path.name: path.read_bytes() for path in half_done.folder.iterdir()}
+    with serving() as stub:
+        deployed(stub)
+        answer = half_done.resume(stub, *change(half_done, stub))
+        assert stub.requests == []
+    assert answer.code == 1
+    assert "the resume is refused" in answer.text
+    assert named in answer.text.replace("\n", "")
+    assert {path.name: path.read_bytes() for path in half_done.folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("key", ["sk-first", "sk-second"], ids=["another port", "another port and API key"])
+def test_rc_16_another_address_or_credential_makes_no_difference(half_done, key):
+    with serving() as stub:
+        deployed(stub, key=key)
+        answer = half_done.resume(stub)
+    assert answer.code == 0
+    assert half_done.sent == [(2, 0, 1), (3, 0, 1)]
+    assert not any(key.encode() in path.read_bytes() for path in half_done.folder.iterdir())
+
+
+def test_rc_16_a_refused_resume_leaves_a_run_that_its_own_command_still_goes_on_with(half_done):
+    with serving() as stub:
+        deployed(stub)
+        assert half_done.resume(stub, "--temperature", "0.5").code == 1
+        assert half_done.resume(stub).code == 0
+    assert half_done.sent == [(2, 0, 1), (3, 0, 1)]
+
+
+def test_rc_18_speed_settings_are_free_to_change(folder):
+    overloaded = replies({(task,): status_reply(503) for task in (1, 3, 5, 7)})
+    with serving(overloaded) as stub:
+        assert folder.asks(adding(8)).run(stub, "--concurrency", "64").code == 3
+        assert len(folder.sent) == 8
+        stub.script = nothing_fails
+        answer = folder.resume(stub, "--concurrency", "1", "--durability", "flush", "--grace", "1", "-v")
+        assert answer.code == 0
+        assert [task for task, _, _ in folder.sent] == [1, 3, 5, 7]
+        refused = folder.resume(stub, "--concurrency", "1", "--max-output-tokens", "16")
+        assert refused.code == 1
+        assert "max_output_tokens" in refused.text
+        assert folder.sent == []
+
+
+def test_a_refused_resume_goes_on_when_it_is_told_to_and_keeps_what_differed(half_done):
+    with serving() as stub:
+        deployed(stub)
+        answer = half_done.resume(stub, "--temperature", "0.5", "+allow_unsafe_resume=true")
+        assert [row["responses_create_params"] for row in stub.requests] == [
+            {"input": "add 2 and 2"},
+            {"input": "add 3 and 3"},
+        ]
+    assert answer.code == 0
+    assert "resumed all the same" in answer.text
+    assert any("temperature" in key for key in half_done.told_manifest()["sessions"][-1]["drift"])
+
+
+def test_a_damaged_line_ends_the_resume_with_5_and_is_left_behind_when_told_to(half_done):
+    half_done.results.write_bytes(half_done.results.read_bytes() + b'["broken"]\n')
+    with serving() as stub:
+        deployed(stub)
+        answer = half_done.resume(stub)
+        assert answer.code == 5
+        assert "r.jsonl:3:" in answer.text.replace("\n", "")
+        assert stub.requests == []
+        answer = half_done.resume(stub, "+allow_unsafe_resume=true")
+        assert answer.code == 0, answer.text
+    assert half_done.sent == [(2, 0, 1), (3, 0, 1)]
+    assert half_done.results.read_bytes().count(b'["broken"]\n') == 1
+
+
+@pytest.fixture
+def small(folder):
+    """A finished run of two tasks, twice each."""
+    with serving() as stub:
+        assert folder.asks(adding(5)).run(stub, "--limit", "2", "--num-repeats", "2").code == 0
+    return folder
+
+
+def more_repeats(folder):
+    return ("--limit", "2", "--num-repeats", "4"), [(task, repeat) for task in (0, 1) for repeat in (2, 3)]
+
+
+def larger_limit(folder):
+    return ("--limit", "5", "--num-repeats", "2"), [(task, repeat) for task in (2, 3, 4) for repeat in (0, 1)]
+
+
+def no_limit(folder):
+    return ("--num-repeats", "2"), [(task, repeat) for task in (2, 3, 4) for repeat in (0, 1)]
+
+
+def appended_rows(folder):
+    folder.asks(adding(7))
+    return ("--limit", "6", "--num-repeats", "2"), [(task, repeat) for task in (2, 3, 4, 5) for repeat in (0, 1)]
+
+
+EXTENSIONS = [more_repeats, larger_limit, no_limit, appended_rows]
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_a_longer_plan_keeps_every_byte_of_the_old_one_and_runs_what_is_new(small, extension):
+    plan, results, manifest = small.plan.read_bytes(), small.results.read_bytes(), small.told_manifest()
+    flags, added = extension(small)
+    with serving() as stub:
+        answer = small.resume(stub, *flags)
+    assert answer.code == 0
+    assert [key[:2] for key in small.sent] == added
+    assert small.plan.read_bytes().startswith(plan)
+    assert small.results.read_bytes().startswith(results)
+    assert sorted(identities(small.results)) == sorted(identities(small.plan))
+    told = small.told_manifest()
+    assert told["run_id"] == manifest["run_id"]
+    assert told["plan"] == {
+        "sha256": sha256_of(small.plan),
+        "bytes": small.plan.stat().st_size,
+        "rollouts": 4 + len(added),
+    }
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_a_longer_plan_is_the_runs_own_from_then_on(small, extension):
+    flags, added = extension(small)
+    with serving(replies({(added[0][0],): SERVER_ERROR})) as stub:
+        assert small.resume(stub, *flags).code == 3
+        stub.script = nothing_fails
+        plan = small.plan.read_bytes()
+        assert small.resume(stub, *flags).code == 0
+        assert {key[:2] for key in small.sent} <= set(added)
+        assert small.resume(stub, *flags).code == 0
+        assert small.sent == []
+    assert small.plan.read_bytes() == plan
+
+
+def test_a_smaller_limit_keeps_the_plan_and_says_so(folder):
+    with serving(replies({(4,): SERVER_ERROR})) as stub:
+        assert folder.asks(adding(5)).run(stub).code == 3
+        plan, stub.script = folder.plan.read_bytes(), nothing_fails
+        answer = folder.resume(stub, "--limit", "2")
+    assert answer.code == 0
+    assert folder.sent == [(4, 0, 1)]
+    assert folder.plan.read_bytes() == plan
+    assert "the saved plan stands" in " ".join(answer.text.split())
+    assert "5 of 5" in answer.text
+
+
+TAILS = [
+    pytest.param(lambda line: line + b"\n", id="whole lines"),
+    pytest.param(lambda line: line + b"\n" + line[:30], id="half a line behind a whole one"),
+    pytest.param(lambda line: line, id="a line without its newline"),
+]
+
+
+@pytest.mark.parametrize("flags", [("--limit", "2"), ("--limit", "5")], ids=["the old command", "the longer one"])
+@pytest.mark.parametrize("tail", TAILS)
+def test_lines_that_a_death_left_behind_the_plan_are_cut_and_kept(small, tail, flags):
+    """The process died after it had appended to the plan, and before the manifest said so."""
+    plan = small.plan.read_bytes()
+    left = tail(json.dumps(rows_of(small.plan)[0] | {"_ng_task_index": 2}).encode())
+    small.plan.write_bytes(plan + left)
+    with serving() as stub:
+        answer = small.resume(stub, *flags, "--num-repeats", "2")
+    assert answer.code == 0
+    assert small.plan.read_bytes().startswith(plan)
+    assert identities(small.plan) == sorted(set(identities(small.plan)))
+    assert len(small.sent) == (0 if flags[1] == "2" else 6)
+    assert small.plan.with_name(f"{small.plan.name}.torn").read_bytes() == left + b"\n"
+    assert f"{len(left)} bytes" in " ".join(answer.text.split())
