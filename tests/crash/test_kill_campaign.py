@@ -4,8 +4,8 @@ import pytest
 
 from crash import campaign
 
-KILLS = 15
-SECONDS = 25.0
+KILLS = 12
+SECONDS = 15.0
 
 
 @pytest.mark.crash
