@@ -128,8 +128,9 @@ class Session:
         draft.commit(self.manifest)
         self._fold_plan()
 
-    def _open(self, manifest: RunManifest, drift: Iterable[str]) -> None:
-        entry = session_entry(manifest.session + 1, self.request.command, self.clock, tuple(drift))
+    def _open(self, manifest: RunManifest, drift: Iterable[str], last_session: int = 0) -> None:
+        number = max(manifest.session, last_session) + 1
+        entry = session_entry(number, self.request.command, self.clock, tuple(drift))
         self.manifest = manifest.model_copy(update={"sessions": (*manifest.sessions, entry)})
 
     def _kept_plan(self) -> Planned:
@@ -151,7 +152,7 @@ class Session:
             )
             self.notes += notes
         self._check_names(history)
-        self._open(self.manifest, drift)
+        self._open(self.manifest, drift, history.log.session)
         for (agent, server, task), count in history.planned_for.items():
             self.planned_of[self.directory.find(agent, server).server, task] += count
         self._fold_plan()
