@@ -79,7 +79,9 @@ def adopted_manifest(terms: Terms, history: History, paths: RunPaths, clock: Clo
     digest = PlanDigest(sha256=sha256_of(plan), bytes=plan.stat().st_size, rollouts=history.planned)
     manifest = fresh_manifest(terms, digest, history.first_lines, clock)
     named = [name for name in (history.log.run_id, *history.run_ids) if name is not None]
-    return manifest.model_copy(update={"adopted": True, "run_id": named[0] if named else manifest.run_id})
+    run_id = named[0] if named else manifest.run_id
+    unreserved = history.standings.unreserved
+    return manifest.model_copy(update={"adopted": True, "run_id": run_id, "unreserved": unreserved})
 
 
 def agreed_manifest(

@@ -132,8 +132,9 @@ def _contradictions(history: History, paths: RunPaths) -> Iterator[LedgerError]:
             f"{paths.output}: {count} records of another run ({', '.join(others[:_NAMED_EACH])}) than "
             f"{manifest.run_id} of {paths.manifest.name}; restore the files that belong together"
         )
-    if history.standings.unreserved:
+    unreserved = history.standings.unreserved - manifest.unreserved
+    if unreserved > 0:
         yield LedgerError(
-            f"{paths.manifest_log}: {history.standings.unreserved} records are of attempts that the log never handed "
-            "out: the log lost lines. Restore it; to go on without it, resume with +allow_unsafe_resume=true"
+            f"{paths.manifest_log}: {unreserved} records are of attempts that the log never handed out: the log lost "
+            "lines. Restore it; to go on without it, resume with +allow_unsafe_resume=true"
         )

@@ -46,7 +46,11 @@ class SessionEntry(BaseModel):
 
 
 class RunManifest(BaseModel):
-    """The manifest of a run. `adopted`: rows that name no run belong to it as well. Source: collection.md §1.8."""
+    """The manifest of a run.
+
+    `adopted`: rows that name no run belong to it as well. `unreserved`: so many records of attempts of which no log
+    tells were there when it was adopted. Source: collection.md §1.8.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -63,6 +67,7 @@ class RunManifest(BaseModel):
     rerun_masked: frozenset[tuple[int, int, int]] = frozenset()
     pending_rejudges: tuple[Mapping[str, object], ...] = ()
     adopted: bool = False
+    unreserved: int = Field(default=0, ge=0)
     sessions: tuple[SessionEntry, ...] = ()
 
     @property
