@@ -121,9 +121,20 @@ def _planned(line: Line, paths: RunPaths, on_damage: OnDamage) -> PlannedLine | 
         return None
 
 
+def _several_runs(history: History, paths: RunPaths) -> Iterator[LedgerError]:
+    """Yield what is wrong where no manifest says which run this is: its log and its records must name one at most."""
+    names = sorted({name for name in (history.log.run_id, *history.run_ids) if name is not None})
+    if len(names) > 1:
+        yield LedgerError(
+            f"{paths.output}: records of {len(names)} runs ({', '.join(names[:_NAMED_EACH])}) lie together, and no "
+            "manifest says which of them this is; restore the files that belong together"
+        )
+
+
 def _contradictions(history: History, paths: RunPaths) -> Iterator[LedgerError]:
     manifest = history.manifest
     if manifest is None:
+        yield from _several_runs(history, paths)
         return
     others = sorted(name for name in history.run_ids if name is not None and name != manifest.run_id)
     if others:
