@@ -101,7 +101,7 @@ class _Evaluation:
 
     def is_complete(self, plan: Planned) -> bool:
         """Whether there is neither anything to run nor any metric to compute."""
-        aggregated = self._settings.disable_aggregation or self._paths.aggregate_metrics.exists()
+        aggregated = self._settings.disable_aggregation or self._saved_metrics() is not None
         return plan.owed == 0 and (plan.rollouts == 0 or aggregated)
 
     def nothing_to_do(self, plan: Planned) -> EvaluationResult:
@@ -112,9 +112,14 @@ class _Evaluation:
         self._session.notes.append("already complete: nothing is owed, and nothing was sent")
         coverage = self._session.coverage()
         self._refuse_empty(coverage, 0)
-        saved = self._paths.aggregate_metrics
-        metrics = msgspec.json.decode(saved.read_bytes(), type=list[JsonObject]) if saved.exists() else []
-        return self._result(coverage, metrics)
+        return self._result(coverage, self._saved_metrics() or [])
+
+    def _saved_metrics(self) -> list[JsonObject] | None:
+        """Return the metrics on disk, or None when there are none that can be read; they can always be had again."""
+        try:
+            return msgspec.json.decode(self._paths.aggregate_metrics.read_bytes(), type=list[JsonObject])
+        except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+            return None
 
     async def carried_out(self, plan: Planned) -> EvaluationResult:
         """Collect what the plan owes, then aggregate what stands."""
