@@ -88,14 +88,21 @@ class Writer:
         await asyncio.to_thread(self._open)
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        """Commit what is waiting, and close; cancellation waits for that and is raised after it."""
+    async def __aexit__(self, error_type: object, *_: object) -> None:
+        """Commit what is waiting, and close; cancellation waits for that and is raised after it.
+
+        Raises:
+            LedgerError: what nobody waited for (durability `off`) is not on disk.
+
+        """
         try:
             await finished(self._committer)
         finally:
             for file in (self._log, *self._rows.values()):
                 if file is not None:
                     file.close()
+        if error_type is None and self._options.durability is Durability.OFF:
+            self._refuse_when_broken()
 
     @property
     def elapsed(self) -> float:
