@@ -1,92 +1,32 @@
-import asyncio
+"""A run's files beside its output: repaired, replaced whole, claimed by one, and never touched unasked."""
+
 import os
 
-import msgspec
 import pytest
 
 from rollbook.errors import InputError, LedgerError, OutputExistsError, ServingError
+from rollbook.ledger.digests import sha256_of
+from rollbook.ledger.manifest_store import read_manifest
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import read_lines, read_records
 from rollbook.ledger.run import Run, files_of
-from rollbook.ledger.tail import repair_tail
+from rollbook.ledger.tail import keep_torn, repair_tail
 from rollbook.ledger.whole_file import whole_file
-from rollbook.ledger.writer import Durability, Writer
-from rollbook.records.ending import Ending
-from rollbook.records.identity import RolloutKey
-from rollbook.records.outcome import Failed, Interrupted, NeverStarted, Scored
-from rollbook.records.task import Rollout
+from rollbook.records.manifest import RunManifest
+from rollbook.testing.manual_clock import ManualClock
 
 
-def rollout(task, attempt=0):
-    stamps = {"_ng_task_index": task, "_ng_rollout_index": 0, "agent_ref": {"name": "a"}}
-    return Rollout(RolloutKey(task, 0), b"{}", "env", "a", attempt, stamps=stamps)
+def run_at(paths):
+    return Run(paths, ManualClock())
+
+
+def manifest_of(draft):
+    return RunManifest(run_id="new", created_at="2026-01-01T00:00:00Z", plan=draft.digest)
 
 
 @pytest.fixture
 def paths(tmp_path):
     return RunPaths(tmp_path / "out" / "r.jsonl")
-
-
-async def test_every_ending_is_one_line_in_its_file_in_order(paths):
-    async with Writer(paths) as writer:
-        await asyncio.gather(*(writer.write(rollout(n), Ending(Scored(1.0), {"reward": 1, "n": n})) for n in range(50)))
-        await writer.write(rollout(50), Ending(Failed("agent_run_error", "m")))
-    rows = [msgspec.json.decode(line) for _, line in read_lines(paths.output)]
-    assert sorted(row["n"] for row in rows) == list(range(50))
-    assert len(list(read_lines(paths.failures))) == 1
-    assert sum(1 for _ in read_records(paths)) == 51
-
-
-async def test_a_default_run_leaves_an_empty_failures_file(paths):
-    async with Writer(paths):
-        pass
-    assert paths.failures.read_bytes() == b""
-
-
-@pytest.mark.parametrize("outcome", [Interrupted("kill_shaped"), NeverStarted("why")])
-@pytest.mark.parametrize("recorded", [True, False])
-async def test_an_omitted_rollout_leaves_a_row_only_on_request(paths, outcome, recorded):
-    async with Writer(paths, record_omitted=recorded) as writer:
-        record = await writer.write(rollout(0), Ending(outcome))
-    assert record.outcome == outcome
-    assert len(list(read_lines(paths.failures))) == int(recorded)
-
-
-async def test_a_row_that_is_no_json_becomes_a_failure_that_keeps_evidence(paths):
-    async with Writer(paths) as writer:
-        record = await writer.write(rollout(0), Ending(Scored(1.0), {"reward": 1, "bad": object()}))
-        await writer.write(rollout(1), Ending(Scored(1.0), {"reward": 1}))
-    assert isinstance(record.outcome, Failed)
-    assert record.outcome.kind == "persistence_failed"
-    saved = [msgspec.json.decode(line) for _, line in read_lines(paths.failures)]
-    assert "bad" in saved[0]["_ng_failure_evidence"]
-    assert len(list(read_lines(paths.output))) == 1
-
-
-async def test_a_disk_that_fails_stops_the_writer_and_keeps_what_was_acknowledged(paths, monkeypatch):
-    async with Writer(paths, durability=Durability.SYNC) as writer:
-        await writer.write(rollout(0), Ending(Scored(1.0), {"reward": 1}))
-
-        def full(_descriptor):
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(os, "fdatasync", full)
-        with pytest.raises(LedgerError, match="No space left"):
-            await writer.write(rollout(1), Ending(Scored(1.0), {"reward": 1}))
-        monkeypatch.undo()
-        with pytest.raises(LedgerError, match="--resume"):
-            await writer.write(rollout(2), Ending(Scored(1.0), {"reward": 1}))
-    assert next(read_lines(paths.output))[0] == 1
-
-
-async def test_a_cancelled_caller_does_not_lose_its_line(paths):
-    async with Writer(paths) as writer:
-        task = asyncio.create_task(writer.write(rollout(0), Ending(Scored(1.0), {"reward": 1})))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await writer.write(rollout(1), Ending(Scored(1.0), {"reward": 1}))
-    assert len(list(read_lines(paths.output))) == 2
 
 
 @pytest.mark.parametrize(
@@ -143,7 +83,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
 
 
 def test_an_output_that_is_there_is_refused_and_both_ways_out_are_named(paths):
-    run = Run(paths)
+    run = run_at(paths)
     run.refuse_existing()
     paths.output.parent.mkdir(parents=True)
     paths.failures.write_text("{}\n")
@@ -155,7 +95,7 @@ def test_an_output_that_is_there_is_refused_and_both_ways_out_are_named(paths):
 
 
 def test_a_plan_that_fails_leaves_the_earlier_run_as_it_was(paths):
-    run = Run(paths)
+    run = run_at(paths)
     paths.output.parent.mkdir(parents=True)
     for path in (paths.output, paths.failures, paths.materialized_inputs):
         path.write_text("old\n")
@@ -171,15 +111,67 @@ def test_a_plan_that_fails_leaves_the_earlier_run_as_it_was(paths):
     assert all(path.read_text() == "old\n" for path in (paths.output, paths.failures, paths.materialized_inputs))
     with run.drafted([{"a": 1}]) as draft:
         assert paths.output.read_text() == "old\n"
-        draft.commit()
-    assert draft.rollouts == 1
-    assert files_of(paths) == {"materialized inputs": paths.materialized_inputs}
-    assert list(run.planned_lines()) == [b'{"a":1}']
-    assert sorted(path.name for path in paths.output.parent.iterdir()) == ["r_materialized_inputs.jsonl"]
+        draft.commit(manifest_of(draft))
+    assert files_of(paths) == {"materialized inputs": paths.materialized_inputs, "manifest": paths.manifest}
+    assert list(read_lines(paths.materialized_inputs)) == [(1, b'{"a":1}')]
+    assert sorted(path.name for path in paths.output.parent.iterdir()) == [
+        "r_manifest.json",
+        "r_materialized_inputs.jsonl",
+    ]
+
+
+def test_the_digest_of_a_plan_is_the_one_of_its_bytes_on_disk(paths):
+    with run_at(paths).drafted([{"a": 1}, {"a": 2}]) as draft:
+        draft.commit(manifest_of(draft))
+    plan = read_manifest(paths.manifest).plan
+    assert (plan.sha256, plan.rollouts) == (sha256_of(paths.materialized_inputs), 2)
+    assert plan.bytes == paths.materialized_inputs.stat().st_size
+
+
+def test_nothing_of_an_earlier_run_speaks_in_the_one_that_replaces_it(paths):
+    paths.output.parent.mkdir(parents=True)
+    for path in paths.every_file:
+        path.write_text("old\n")
+    with run_at(paths).drafted([{"a": 1}]) as draft:
+        draft.commit(manifest_of(draft))
+    assert [path for path in paths.every_file if path.exists() and path.read_text() == "old\n"] == []
+    assert read_manifest(paths.manifest).run_id == "new"
+
+
+def test_the_ends_of_all_appended_files_are_mended_and_each_repair_is_told(paths):
+    paths.output.parent.mkdir(parents=True)
+    paths.output.write_bytes(b'{"a":1}\n{"b"')
+    paths.failures.write_bytes(b'{"a":1}')
+    paths.manifest_log.write_bytes(b'{"t":"stop","why":"w"}\n{"t":"res')
+    told = [repair.told for repair in run_at(paths).repair()]
+    assert len(told) == 3
+    assert "4 bytes of a line that was never committed were moved to" in told[0]
+    assert "it was completed" in told[1]
+    assert "r_manifest.log" in told[2]
+    assert paths.failures.read_bytes() == b'{"a":1}\n'
+    assert paths.manifest_log.read_bytes() == b'{"t":"stop","why":"w"}\n'
+    assert run_at(paths).repair() == ()
+
+
+def test_what_lies_behind_the_plan_in_force_is_moved_aside(paths):
+    paths.output.parent.mkdir(parents=True)
+    paths.materialized_inputs.write_bytes(b'{"a":1}\n{"a":2}\n')
+    repair = run_at(paths).cut_plan(8)
+    assert paths.materialized_inputs.read_bytes() == b'{"a":1}\n'
+    assert repair.kept_in.read_bytes() == b'{"a":2}\n\n'
+    assert run_at(paths).cut_plan(8) is None
+
+
+def test_what_is_cut_twice_is_kept_twice(tmp_path):
+    path = tmp_path / "r.jsonl"
+    for tail in (b"first", b"second"):
+        path.write_bytes(b"{}\n" + tail)
+        keep_torn(path, 3)
+    assert (tmp_path / "r.jsonl.torn").read_bytes() == b"first\nsecond\n"
 
 
 def test_a_disk_that_is_full_when_a_plan_is_put_in_force_leaves_the_earlier_run(paths, monkeypatch):
-    run = Run(paths)
+    run = run_at(paths)
     paths.output.parent.mkdir(parents=True)
     for path in (paths.output, paths.failures, paths.aggregate_metrics, paths.materialized_inputs):
         path.write_text("old\n")
@@ -190,39 +182,10 @@ def test_a_disk_that_is_full_when_a_plan_is_put_in_force_leaves_the_earlier_run(
     with run.drafted([{"a": 1}]) as draft:
         monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(LedgerError, match="No space left"):
-            draft.commit()
+            draft.commit(manifest_of(draft))
     files = (paths.output, paths.failures, paths.aggregate_metrics, paths.materialized_inputs)
     assert all(path.read_text() == "old\n" for path in files)
     assert len(list(paths.output.parent.iterdir())) == 4
-
-
-async def test_whatever_breaks_the_disk_nobody_waits_for_ever(paths, monkeypatch):
-    async with Writer(paths) as writer:
-
-        def broken(_self, _lines):
-            raise ValueError("write to closed file")
-
-        monkeypatch.setattr(Writer, "_commit", broken)
-        writes = (writer.write(rollout(n), Ending(Scored(1.0), {"reward": 1})) for n in range(3))
-        found = await asyncio.wait_for(asyncio.gather(*writes, return_exceptions=True), 5)
-    assert all(isinstance(error, LedgerError) for error in found)
-
-
-async def test_closing_waits_for_lines_through_cancellation(paths):
-    async def session():
-        async with Writer(paths) as writer:
-            pending.append(asyncio.create_task(writer.write(rollout(0), Ending(Scored(1.0), {"reward": 1}))))
-            begun.set()
-            await asyncio.sleep(0)
-
-    pending, begun = [], asyncio.Event()
-    task = asyncio.create_task(session())
-    await begun.wait()
-    task.cancel()
-    await asyncio.sleep(0)
-    task.cancel()
-    await asyncio.gather(task, *pending, return_exceptions=True)
-    assert len(list(read_lines(paths.output))) == 1
 
 
 @pytest.mark.parametrize("prepared", ["folder", "parent is a file"])
@@ -232,25 +195,26 @@ def test_an_output_that_cannot_be_written_is_named_before_anything_is_done(tmp_p
         output.mkdir(parents=True)
     else:
         output.parent.write_text("a file")
-    with pytest.raises(LedgerError, match=r"out.*(give a file name|--output)"), Run(RunPaths(output)).claimed():
+    with pytest.raises(LedgerError, match=r"out.*(give a file name|--output)"), run_at(RunPaths(output)).claimed():
         pass
 
 
 def test_what_is_no_regular_file_is_never_replaced(paths):
     paths.output.parent.mkdir(parents=True)
     os.mkfifo(paths.failures)
-    with pytest.raises(LedgerError, match=r"r_failures\.jsonl is no regular file"), Run(paths).claimed():
+    with pytest.raises(LedgerError, match=r"r_failures\.jsonl is no regular file"), run_at(paths).claimed():
         pass
     assert paths.failures.is_fifo()
 
 
 def test_a_run_that_comes_to_nothing_leaves_no_trace(tmp_path):
     paths = RunPaths(tmp_path / "a" / "b" / "r.jsonl")
-    with pytest.raises(InputError), Run(paths).claimed():
+    with pytest.raises(InputError), run_at(paths).claimed():
         raise InputError("no rows")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_one_writer_at_a_time(paths):
-    with Run(paths).claimed(), pytest.raises(LedgerError, match="another process is writing"), Run(paths).claimed():
+    said = rf"pid {os.getpid()} .* is writing this run"
+    with run_at(paths).claimed(), pytest.raises(LedgerError, match=said), run_at(paths).claimed():
         pass

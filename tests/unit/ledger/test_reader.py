@@ -1,10 +1,26 @@
+"""Lines of somebody's file → records with their places."""
+
+import msgspec
 import pytest
 
-from rollbook.ledger.reader import read_lines
+from rollbook.errors import LedgerError
+from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.reader import payload_at, read_lines, read_records, scan
+from rollbook.records.place import File, Place
 
 BOM = b"\xef\xbb\xbf"
 
 
+def row(task, **extra):
+    return msgspec.json.encode({"_ng_task_index": task, "_ng_rollout_index": 0} | extra)
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return RunPaths(tmp_path / "r.jsonl")
+
+
+@pytest.mark.parametrize("read", [read_lines, lambda path: ((line.number, line.text.rstrip()) for line in scan(path))])
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
@@ -12,8 +28,64 @@ BOM = b"\xef\xbb\xbf"
         (BOM + b'\r\n{"b":2}\n', [(2, b'{"b":2}')]),
         (BOM, []),
         (b'{"a":1}\n' + BOM + b'{"b":2}\n', [(1, b'{"a":1}'), (2, BOM + b'{"b":2}')]),
+        (b'{"a":1}\n \n{"b":2}', [(1, b'{"a":1}')]),
+        (b"", []),
     ],
 )
-def test_rc_58_what_an_editor_put_around_the_lines_is_no_part_of_them(tmp_path, data, expected):
+def test_rc_58_what_an_editor_put_around_the_lines_is_no_part_of_them(tmp_path, data, expected, read):
     (tmp_path / "r.jsonl").write_bytes(data)
-    assert list(read_lines(tmp_path / "r.jsonl")) == expected
+    assert list(read(tmp_path / "r.jsonl")) == expected
+
+
+@pytest.mark.parametrize("read", [read_lines, scan])
+def test_a_file_that_is_not_there_has_no_lines(tmp_path, read):
+    assert list(read(tmp_path / "r.jsonl")) == []
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b" \n"])
+def test_a_place_leads_back_to_the_bytes_of_its_line(paths, end):
+    rows = [row(0, reward=1), row(1, reward=0.5, note="判" * 9), row(2)]
+    paths.output.write_bytes(BOM + rows[0] + end + b"\n" + rows[1] + end + rows[2] + end)
+    found = list(read_records(paths))
+    assert [record.place.line for record in found] == [1, 3, 4]
+    assert [payload_at(paths.output, record.place).removeprefix(BOM) for record in found] == rows
+    assert found[-1].place.offset + found[-1].place.length == paths.output.stat().st_size
+
+
+def test_failures_are_read_before_results(paths):
+    paths.output.write_bytes(row(0, reward=1) + b"\n")
+    paths.failures.write_bytes(row(1, _ng_failure_class="agent_run_error") + b"\n")
+    assert [record.place.file for record in read_records(paths)] == [File.FAILURES, File.RESULTS]
+
+
+def test_a_prefix_holds_the_lines_that_end_within_it(paths):
+    one = row(0) + b"\n"
+    paths.output.write_bytes(one * 3)
+    for limit, count in [(0, 0), (len(one) - 1, 0), (len(one), 1), (2 * len(one) + 5, 2), (99_999, 3)]:
+        assert len(list(read_records(paths, {File.RESULTS: limit, File.FAILURES: 0}))) == count
+
+
+@pytest.mark.parametrize("bad", [b'{"reward":1}', b"[1]", b'{"a', b"\xff\xfe", b"{" * 5000])
+def test_a_committed_line_that_is_no_record_is_named_and_the_others_are_read(paths, bad):
+    paths.output.write_bytes(row(0) + b"\n" + bad + b"\n" + row(2) + b"\n")
+    with pytest.raises(LedgerError, match=r"r\.jsonl:2: not a rollout record: .*Nothing was changed"):
+        list(read_records(paths))
+    named = []
+    assert [record.key.task for record in read_records(paths, on_damage=named.append)] == [0, 2]
+    assert len(named) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        (b"", Place(File.RESULTS, 0, 4, 1)),
+        (b"{}\n{}\n", Place(File.RESULTS, 0, 6, 1)),
+        (b"{}\n{}\n", Place(File.RESULTS, 1, 3, 1)),
+        (b"{}\n{}", Place(File.RESULTS, 3, 2, 2)),
+    ],
+    ids=["shorter", "two lines", "within a line", "not committed"],
+)
+def test_a_line_is_not_read_where_another_one_lies_now(paths, data, place):
+    paths.output.write_bytes(data)
+    with pytest.raises(LedgerError, match=r"r\.jsonl:\d: the file was replaced"):
+        payload_at(paths.output, place)
