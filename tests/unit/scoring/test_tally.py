@@ -37,7 +37,9 @@ HALF_FAILED = {
 def test_failed_rollouts_are_counted_beside_the_mean_and_never_in_it():
     [agent] = scores_of(HALF_FAILED).agents
     assert agent.mean == 1.0
-    assert agent.coverage == Coverage(planned=8, scored=5, failed=3, failed_by_class={"agent_run_error": 3})
+    assert agent.coverage == Coverage(
+        planned=8, scored=5, failed=3, retryable=3, failed_by_class={"agent_run_error": 3}
+    )
     assert (agent.scored_tasks, agent.tasks) == (3, 4)
 
 
