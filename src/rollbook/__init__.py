@@ -11,7 +11,10 @@ from typing import Final
 __version__: Final = "0.1.0"
 
 _PUBLIC: Final = {
+    "rollbook.api.rejudgment": "rejudgment_admission_closed_by",
     "rollbook.api.rollout_collection": "RolloutCollectionHelper",
+    "rollbook.api.rollout_records": "RolloutRecords",
+    "rollbook.api.rollout_store": "RolloutStore",
     "rollbook.config.collection": (
         "BaseNeMoGymCLIConfig E2ERolloutCollectionConfig RolloutAggregationConfig RolloutCollectionConfig "
         "SharedRolloutCollectionConfig"
@@ -27,25 +30,46 @@ _PUBLIC: Final = {
         "EnvironmentServerRef ModelServerRef ResourcesServerRef"
     ),
     "rollbook.errors": (
-        "ConfigError EndpointNotReadyError InputError JudgeError MissingPackageError RollbookError ServingError"
+        "ConfigError EndpointNotReadyError IncompleteEvaluationError InputError JudgeError LedgerError "
+        "MissingPackageError ResumeRefusedError RollbookError ServingError"
     ),
     "rollbook.inputs.prompts": "PromptConfig apply_prompt_to_row fill_prompt load_prompt_config",
     "rollbook.inputs.skills": "SkillsRef load_skills stage_skills",
+    "rollbook.ledger.ownership": "journal_path_for resolve_rollout_owner resolve_rollout_path",
+    "rollbook.ledger.paths": (
+        "batch_status_path_for coverage_path_for failures_path_for manifest_path_for materialized_path_for"
+    ),
+    "rollbook.ledger.projection": "PROJECTED_ROW_BYTES",
+    "rollbook.ledger.rollout_record": "RolloutRecord prepare_append read_records",
     "rollbook.plan.materialize": "materialize_task",
     "rollbook.records.codec": (
         "is_non_superseding_rollout_row is_omitted_rollout_row is_unstarted_rollout_row omitted_rollout_record"
     ),
     "rollbook.records.failure_kinds": (
-        "Delivery EpisodeFailure FailureStage JUDGE_FAILED JUDGE_UNPARSEABLE VERIFIER_ERROR"
+        "AGENT_REQUEST_FAILED_FAILURE_CLASS AGENT_RUN_ERROR_FAILURE_CLASS Delivery "
+        "ENVIRONMENT_SERVER_FAILURE_CLASS EpisodeFailure FailureStage JUDGE_FAILED JUDGE_UNPARSEABLE "
+        "VERIFIER_ERROR"
     ),
     "rollbook.records.identity": (
         "ATTEMPT_INDEX_KEY_NAME EpisodeId ROLLOUT_INDEX_KEY_NAME RUN_ID_KEY TASK_INDEX_KEY_NAME TaskId "
         "capture_key logical_rollout_id maybe_rollout_id"
     ),
     "rollbook.records.keys": (
-        "NG_FAILURE_CLASS_KEY NG_FAILURE_JUDGE_ERROR_KEY NG_FAILURE_MESSAGE_KEY "
-        "NG_FAILURE_PARTIAL_RESPONSE_KEY NG_FAILURE_STAGE_KEY NG_NO_PERSIST_KEY NG_TERMINAL_KEY"
+        "NG_DATASET_DIGEST_KEY NG_DIGEST_KEY NG_ELAPSED_KEY NG_ENVIRONMENT_SERVER_KEY NG_FAILURE_CLASS_KEY "
+        "NG_FAILURE_COUNTS_AS_ZERO_KEY NG_FAILURE_JUDGE_ERROR_KEY NG_FAILURE_LEGACY_CLASS_KEY "
+        "NG_FAILURE_MAX_ATTEMPTS_KEY NG_FAILURE_MESSAGE_KEY NG_FAILURE_PARTIAL_RESPONSE_KEY "
+        "NG_FAILURE_REPORT_KEYS NG_FAILURE_STAGE_KEY NG_NO_PERSIST_KEY NG_OMITTED_ROLLOUT_KEY "
+        "NG_POLICY_MODEL_SERVER_KEY NG_RESULT_TYPE_KEY NG_TASK_ID_KEY NG_TERMINAL_KEY "
+        "NG_UNROUTED_RUN_ERROR_KEY PROVENANCE_KEYS ROLLOUT_REPEAT_ATTRIBUTE STATUS_FAILURE_KIND_KEY "
+        "STATUS_MODEL_FINAL_KEY TASK_ID_ATTRIBUTE"
     ),
+    "rollbook.records.manifest": "RunManifest",
+    "rollbook.records.rejudgment": (
+        "COUNTS_AS_ZERO_ROW_KEY REJUDGED_FAILURE_ID_KEY REJUDGED_OBSERVATIONS_KEY REJUDGE_OPERATION_ID_KEY "
+        "RESULT_PREDECESSOR_PREFIX is_interruption_failure is_rejudgment_failure_of is_rejudgment_of "
+        "rejudge_predecessor_id"
+    ),
+    "rollbook.records.rollout_failure": "RolloutFailure RolloutFailureRecord",
     "rollbook.scoring.aggregate": (
         "AggregateMetrics AggregateMetricsMixin AggregateMetricsRequest compute_aggregate_metrics"
     ),

@@ -25,9 +25,11 @@ NG_FAILURE_MAX_ATTEMPTS_KEY: Final = "_ng_failure_max_attempts"
 NG_FAILURE_COUNTS_AS_ZERO_KEY: Final = "_ng_failure_counts_as_zero"
 NG_FAILURE_DELIVERY_KEY: Final = "_ng_failure_delivery"
 NG_FAILURE_EVIDENCE_KEY: Final = "_ng_failure_evidence"
+NG_FAILURE_REPORT_KEYS: Final = ("_ng_failure_events", "_ng_failure_id", "_ng_failure_events_omitted")
 NG_FAILURE_ID_KEY: Final = "_ng_failure_id"
 STATUS_FAILURE_KIND_KEY: Final = "failure_kind"
 FAILURE_REASON_KEY: Final = "failure_reason"
+STATUS_MODEL_FINAL_KEY: Final = "_ng_model_final"
 
 NG_NO_PERSIST_KEY: Final = "_ng_no_persist"
 NG_DISPATCH_DRAINED_KEY: Final = "_ng_dispatch_drained"
@@ -57,6 +59,10 @@ NG_POLICY_MODEL_SERVER_KEY: Final = "ng_policy_model_server"
 NG_DIGEST_KEY: Final = "_ng_digest"
 NG_DATASET_DIGEST_KEY: Final = "_ng_dataset_digest"
 PROVENANCE_KEYS: Final = (NG_DIGEST_KEY, NG_DATASET_DIGEST_KEY)
+NG_ELAPSED_KEY: Final = "elapsed_seconds"
+
+ROLLOUT_REPEAT_ATTRIBUTE: Final = "nemo.gym.rollout.repeat"
+TASK_ID_ATTRIBUTE: Final = "nemo.gym.task.id"
 
 REWARD_KEY: Final = "reward"
 RESPONSE_KEY: Final = "response"
