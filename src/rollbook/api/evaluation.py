@@ -182,7 +182,7 @@ class _Evaluation:
         if self._settings.disable_aggregation:
             session.notes.append("aggregation is off; the servers' own metrics were not computed")
             return []
-        return await aggregate(self._paths, session.standings, session.planned_of, session.deployment)
+        return await aggregate(self._paths, session.standings, session.planned_of(), session.deployment)
 
     def _result(self, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
         tally, notes = Tally(), self._session.notes

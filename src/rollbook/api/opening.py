@@ -76,8 +76,8 @@ def fresh_manifest(
 def adopted_manifest(terms: Terms, history: History, paths: RunPaths, clock: Clock) -> RunManifest:
     """Return the manifest of a folder that has none: its name is the one that its log or all its rows carry."""
     plan = paths.materialized_inputs
-    digest = PlanDigest(sha256=sha256_of(plan), bytes=plan.stat().st_size, rollouts=history.planned)
-    manifest = fresh_manifest(terms, digest, history.first_lines, clock)
+    digest = PlanDigest(sha256=sha256_of(plan), bytes=plan.stat().st_size, rollouts=history.plan.rollouts)
+    manifest = fresh_manifest(terms, digest, history.plan.first_lines, clock)
     named = [name for name in (history.log.run_id, *history.run_ids) if name is not None]
     run_id = named[0] if named else manifest.run_id
     unreserved = history.standings.unreserved
@@ -93,7 +93,7 @@ def agreed_manifest(
         ResumeRefusedError: going on would mix answers or rewards of two settings.
 
     """
-    keys = terms.keys(*_agents_and_servers(history.first_lines))
+    keys = terms.keys(*_agents_and_servers(history.plan.first_lines))
     found = differences(manifest.configuration_keys, keys)
     comparison, grow = _compared(found, paths, manifest, rows)
     agreement = verdict(found, comparison)

@@ -24,17 +24,19 @@ from rollbook.config.attempt_cap import max_rollout_attempts
 from rollbook.errors import ConfigError, DamagedRunError, InputError, LedgerError
 from rollbook.ledger.history import History, check_plan, planned_lines, read_history
 from rollbook.ledger.manifest_store import write_manifest
+from rollbook.ledger.reader import plain_lines
 from rollbook.ledger.run import Draft, Run
 from rollbook.plan.directory import Directory
 from rollbook.plan.expand import Expansion
 from rollbook.plan.rollouts import rollout_of
 from rollbook.plan.targets import name_in
+from rollbook.records.bulk import fold_plan
 from rollbook.records.coverage import Coverage
-from rollbook.records.disposition import OWED, Rules
+from rollbook.records.disposition import Rules
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
 from rollbook.records.manifest import RunManifest
-from rollbook.records.reading import planned_line
+from rollbook.records.reading import plan_head, planned_line
 from rollbook.records.standing import Standings
 from rollbook.records.task import Rollout
 from rollbook.servers.serving.deployment import Deployment
@@ -64,7 +66,6 @@ class Session:
     clock: Clock
     notes: list[str] = field(default_factory=list)
     standings: Standings = field(default_factory=Standings)
-    planned_of: Counter[tuple[str, int]] = field(default_factory=Counter)
     manifest: RunManifest = field(init=False)
     directory: Directory = field(init=False)
 
@@ -153,11 +154,10 @@ class Session:
             self.notes += notes
         self._check_names(history)
         self._open(self.manifest, drift, history.log.session)
-        for (agent, server, task), count in history.planned_for.items():
-            self.planned_of[self.directory.find(agent, server).server, task] += count
-        self._fold_plan()
+        if history.plan.rollouts != self.manifest.plan.rollouts:
+            self._fold_plan()
         owed = self.standings.coverage(rules=self.rules).owed
-        return Planned(self._tasks(), self._planned(), owed, self._go_on)
+        return Planned(self.standings.tasks(), self.manifest.plan.rollouts, owed, self._go_on)
 
     def _go_on(self) -> None:
         write_manifest(self.run.paths.manifest, self.manifest)
@@ -191,7 +191,7 @@ class Session:
     def _check_names(self, history: History) -> None:
         """Refuse a plan whose agents or servers this configuration does not have, each named once, with its line."""
         faults = []
-        for (agent, server), number in history.first_lines.items():
+        for (agent, server), number in history.plan.first_lines.items():
             try:
                 self.directory.find(agent, server)
             except ConfigError as error:
@@ -200,19 +200,17 @@ class Session:
             raise InputError("\n".join([*faults, "Mend the configuration, or plan anew with --overwrite"]))
 
     def _fold_plan(self) -> None:
-        """Note the planned rollouts that were not noted yet, and count for each server how many its tasks have."""
-        if self._planned() == self.manifest.plan.rollouts:
-            return
+        """Note the planned rollouts that were not noted yet."""
+        lines = plain_lines(self.run.paths.materialized_inputs, self.manifest.plan.bytes)
+        fold_plan(lines, self.standings, lambda _number, _known: None)
+
+    def planned_of(self) -> Counter[tuple[str, int]]:
+        """Count the plan's rollouts by (server, task)."""
+        counts: Counter[tuple[str, int]] = Counter()
         for line in planned_lines(self.run.paths, self.manifest):
             planned = planned_line(line.text)
-            if self.standings.plan(planned.key, planned.agent, planned.server):
-                self.planned_of[self.directory.find(planned.agent, planned.server).server, planned.key.task] += 1
-
-    def _tasks(self) -> int:
-        return len({task for _, task in self.planned_of})
-
-    def _planned(self) -> int:
-        return sum(self.planned_of.values())
+            counts[self.directory.find(planned.agent, planned.server).server, planned.key.task] += 1
+        return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +222,9 @@ class PlanLines:
     def __iter__(self) -> Iterator[Rollout]:
         """Yield rollouts in plan order; a line that is settled is not looked into."""
         session = self.session
+        is_owed = session.standings.owed_test(session.rules)
         for line in planned_lines(session.run.paths, session.manifest):
-            key = planned_line(line.text).key
-            if session.standings.standing(key, session.rules).disposition in OWED:
+            if is_owed(plan_head(line.text)[0]):
                 yield rollout_of(line.text, session.directory.find)
 
 

@@ -17,10 +17,10 @@ from rollbook.errors import LedgerError
 from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.manifest_store import LogSummary, fold_log, read_manifest, shortened
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import UNREADABLE, Line, OnDamage, raise_damage, read_records, scan
+from rollbook.ledger.reader import Line, OnDamage, not_a_record, plain_lines, raise_damage, records_in, scan
+from rollbook.records.bulk import OnFault, Planned, Tokens, fold_plan, fold_results
 from rollbook.records.manifest import RunManifest
 from rollbook.records.place import File
-from rollbook.records.reading import PlannedLine, planned_line
 from rollbook.records.standing import Standings
 
 _NAMED_EACH: Final = 20
@@ -28,19 +28,18 @@ _NAMED_EACH: Final = 20
 
 @dataclass(slots=True)
 class History:
-    """What the files say. `planned_for` counts the plan's rollouts by (agent, stamped server, task).
-
-    `first_lines` is the line of the plan at which each (agent, stamped server) is first named.
-    """
+    """What the files say."""
 
     manifest: RunManifest | None
     standings: Standings = field(default_factory=Standings)
     log: LogSummary = field(default_factory=LogSummary)
-    planned: int = 0
-    tasks: int = 0
-    planned_for: Counter[tuple[str | None, str | None, int]] = field(default_factory=Counter)
-    first_lines: dict[tuple[str | None, str | None], int] = field(default_factory=dict)
-    run_ids: Counter[str | None] = field(default_factory=Counter)
+    plan: Planned = field(default_factory=Planned)
+    tokens: Tokens = field(default_factory=Tokens)
+
+    @property
+    def run_ids(self) -> Counter[str | None]:
+        """How many records name which run."""
+        return self.standings.table.run_ids()
 
 
 def prefixes(paths: RunPaths) -> dict[File, int]:
@@ -50,18 +49,22 @@ def prefixes(paths: RunPaths) -> dict[File, int]:
 
 
 def read_history(paths: RunPaths, limits: dict[File, int] | None = None, on_damage: OnDamage = raise_damage) -> History:
-    """Fold everything that is on disk, of results and failures the bytes that `limits` say.
+    """Fold everything that is on disk, of results and failures the bytes that `limits` say; then tokens are added up.
 
     Raises:
         LedgerError: a file is damaged, and `on_damage` raises it.
 
     """
     history = History(_manifest_at(paths, on_damage))
-    _fold_plan(history, paths, on_damage)
-    history.log = fold_log(paths.manifest_log, history.standings, on_damage)
-    for record in read_records(paths, limits, on_damage):
-        history.run_ids[record.run_id] += 1
-        history.standings.add(record)
+    standings = history.standings
+    in_force = history.manifest.plan.bytes if history.manifest else None
+    plan = plain_lines(paths.materialized_inputs, in_force)
+    history.plan = fold_plan(plan, standings, _planned_faults(paths, on_damage))
+    history.log = fold_log(paths.manifest_log, standings, on_damage)
+    for record in records_in(paths.failures, File.FAILURES, limits[File.FAILURES] if limits else None, on_damage):
+        standings.add(record)
+    results = plain_lines(paths.output, limits[File.RESULTS] if limits else None)
+    fold_results(results, standings, _result_faults(paths, on_damage), history.tokens if limits else None)
     for error in (*shortened(paths, history.log), *_contradictions(history, paths)):
         on_damage(error)
     return history
@@ -97,28 +100,9 @@ def _manifest_at(paths: RunPaths, on_damage: OnDamage) -> RunManifest | None:
         return None
 
 
-def _fold_plan(history: History, paths: RunPaths, on_damage: OnDamage) -> None:
-    tasks: set[int] = set()
-    for line in planned_lines(paths, history.manifest):
-        planned = _planned(line, paths, on_damage)
-        if planned is None:
-            continue
-        if not history.standings.plan(planned.key, planned.agent, planned.server):
-            on_damage(LedgerError(f"{paths.materialized_inputs}:{line.number}: rollout {planned.key} is planned twice"))
-            continue
-        history.planned += 1
-        history.first_lines.setdefault((planned.agent, planned.server), line.number)
-        history.planned_for[planned.agent, planned.server, planned.key.task] += 1
-        tasks.add(planned.key.task)
-    history.tasks = len(tasks)
-
-
-def _planned(line: Line, paths: RunPaths, on_damage: OnDamage) -> PlannedLine | None:
-    try:
-        return planned_line(line.text)
-    except UNREADABLE as error:
-        on_damage(LedgerError(f"{paths.materialized_inputs}:{line.number}: a line that names no rollout: {error}"))
-        return None
+def _planned_faults(paths: RunPaths, on_damage: OnDamage) -> OnFault:
+    plan = paths.materialized_inputs
+    return lambda number, error: on_damage(LedgerError(f"{plan}:{number}: not a line of a plan: {error}"))
 
 
 def _several_runs(history: History, paths: RunPaths) -> Iterator[LedgerError]:
@@ -131,14 +115,19 @@ def _several_runs(history: History, paths: RunPaths) -> Iterator[LedgerError]:
         )
 
 
+def _result_faults(paths: RunPaths, on_damage: OnDamage) -> OnFault:
+    return lambda number, error: on_damage(not_a_record(paths.output, number, error))
+
+
 def _contradictions(history: History, paths: RunPaths) -> Iterator[LedgerError]:
     manifest = history.manifest
     if manifest is None:
         yield from _several_runs(history, paths)
         return
-    others = sorted(name for name in history.run_ids if name is not None and name != manifest.run_id)
+    run_ids = history.run_ids
+    others = sorted(name for name in run_ids if name is not None and name != manifest.run_id)
     if others:
-        count = sum(history.run_ids[name] for name in others)
+        count = sum(run_ids[name] for name in others)
         yield LedgerError(
             f"{paths.output}: {count} records of another run ({', '.join(others[:_NAMED_EACH])}) than "
             f"{manifest.run_id} of {paths.manifest.name}; restore the files that belong together"

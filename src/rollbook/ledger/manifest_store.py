@@ -17,8 +17,9 @@ from pydantic import ValidationError
 
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import UNREADABLE, OnDamage, raise_damage, scan
+from rollbook.ledger.reader import OnDamage, raise_damage, scan
 from rollbook.ledger.whole_file import whole_file
+from rollbook.records.bulk import fold_reservations
 from rollbook.records.manifest import (
     Closed,
     Cut,
@@ -32,6 +33,7 @@ from rollbook.records.manifest import (
     unflat,
 )
 from rollbook.records.place import File
+from rollbook.records.reading import UNREADABLE
 from rollbook.records.standing import Standings
 
 
@@ -132,8 +134,7 @@ def _fold(event: LogEvent, standings: Standings, summary: LogSummary) -> None:
 
 def _reserve(event: Reserved, standings: Standings, summary: LogSummary) -> None:
     _grow(summary, event.sizes)
-    for key, attempt in unflat(event.a):
-        standings.reserved(key, attempt, summary.session)
+    fold_reservations(event.a, standings, summary.session)
     if summary.sessions:
         summary.sessions[-1].reserved += len(event.a) // 3
         summary.sessions[-1].active = event.after

@@ -13,21 +13,18 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-import msgspec
-
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.projection import TopLevelProjector
 from rollbook.records.keys import BULKY_KEYS
 from rollbook.records.place import File, Place
-from rollbook.records.reading import read_row
+from rollbook.records.reading import UNREADABLE, read_row
 from rollbook.records.record import Record
 
 _BOM: Final = b"\xef\xbb\xbf"
 _LONGEST: Final = 8 << 20
 _PIECE: Final = 1 << 20
-UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding a line of somebody's file may raise."""
+_NEWLINE: Final = ord("\n")
 
 OnDamage = Callable[[LedgerError], None]
 
@@ -48,9 +45,15 @@ def raise_damage(error: LedgerError) -> None:
 
 def scan(path: Path, limit: int | None = None) -> Iterator[Line]:
     """Yield the committed lines of `path` (of its first `limit` bytes); nothing if it is absent."""
+    for number, offset, length, raw in plain_lines(path, limit):
+        yield Line(number, offset, length, raw.rstrip())
+
+
+def plain_lines(path: Path, limit: int | None = None) -> Iterator[tuple[int, int, int, bytes]]:
+    """Yield what `scan` yields, without names and with the line's end: for loops over very many lines."""
     if not path.exists():
         return
-    with path.open("rb", buffering=1 << 20) as file:
+    with path.open("rb", buffering=_PIECE) as file:
         offset = number = 0
         readline = file.readline
         while raw := readline(_LONGEST):
@@ -60,29 +63,24 @@ def scan(path: Path, limit: int | None = None) -> Iterator[Line]:
                 raw, length = _rest(file, raw)
             if not raw or (limit is not None and offset + length > limit):
                 return
-            text = raw.rstrip()
             if number == 1:
-                text = text.removeprefix(_BOM)
-            if text:
-                yield Line(number, offset, length, text)
+                raw = raw.removeprefix(_BOM)
+            if not raw.isspace():
+                yield number, offset, length, raw
             offset += length
-
-
-_NEWLINE: Final = ord("\n")
 
 
 def _rest(file: BinaryIO, start: bytes) -> tuple[bytes, int]:
     """Return a long line without its bulky values, and its whole length; nothing when it never ends."""
     projector, length, piece = TopLevelProjector(BULKY_KEYS), len(start), start
-    while True:
-        ends = piece.endswith(b"\n")
+    while not piece.endswith(b"\n"):
         projector.feed(piece)
-        if ends:
-            return projector.result(), length
         piece = file.readline(_PIECE)
         if not piece:
             return b"", 0
         length += len(piece)
+    projector.feed(piece)
+    return projector.result(), length
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -109,13 +107,20 @@ def read_records(
 
     """
     for path, file in ((paths.failures, File.FAILURES), (paths.output, File.RESULTS)):
-        for line in scan(path, limits[file] if limits else None):
-            try:
-                record = read_row(line.text, file, Place(file, line.offset, line.length, line.number))
-            except UNREADABLE as error:
-                on_damage(_not_a_record(path, line.number, error))
-            else:
-                yield record
+        yield from records_in(path, file, limits[file] if limits else None, on_damage)
+
+
+def records_in(
+    path: Path, file: File, limit: int | None = None, on_damage: OnDamage = raise_damage
+) -> Iterator[Record]:
+    """Yield the records of one file, of its first `limit` bytes."""
+    for line in scan(path, limit):
+        try:
+            record = read_row(line.text, file, Place(file, line.offset, line.length, line.number))
+        except UNREADABLE as error:
+            on_damage(not_a_record(path, line.number, error))
+        else:
+            yield record
 
 
 def payload_at(path: Path, place: Place) -> bytes:
@@ -133,7 +138,8 @@ def payload_at(path: Path, place: Place) -> bytes:
     return raw.rstrip()
 
 
-def _not_a_record(path: Path, number: int, error: Exception) -> LedgerError:
+def not_a_record(path: Path, number: int, error: Exception) -> LedgerError:
+    """Return what is said of a committed line that is no record."""
     return LedgerError(
         f"{path}:{number}: not a rollout record: {error}. Nothing was changed; mend the line, then run again"
     )

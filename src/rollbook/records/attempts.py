@@ -8,99 +8,101 @@ Source: collection.md §5.4.2, §5.4.4.
 """
 
 from array import array
-from collections.abc import Iterator, MutableSequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-_BITS: Final = 64
+ATTEMPT_BITS: Final = 64
+MOST_SESSIONS: Final = 0xFFFF
 
 
 @dataclass(slots=True)
-class _Column:
-    """One set of attempt numbers per rollout."""
+class NumberSets:
+    """One set of attempt numbers per rollout: `bits` of each, and in `wide` what has no room there."""
 
-    _bits: MutableSequence[int] = field(default_factory=lambda: array("Q"))
-    _wide: dict[int, int] = field(default_factory=dict)
+    bits: "array[int]" = field(default_factory=lambda: array("Q"))
+    wide: dict[int, int] = field(default_factory=dict)
 
-    def grow(self) -> None:
-        self._bits.append(0)
+    def of(self, seat: int) -> int:
+        """Return the set of the rollout at `seat`, as one number."""
+        return self.bits[seat] | self.wide[seat] if seat in self.wide else self.bits[seat]
 
-    def of(self, slot: int) -> int:
-        return self._bits[slot] | self._wide[slot] if slot in self._wide else self._bits[slot]
-
-    def add(self, slot: int, attempt: int) -> None:
-        if attempt < _BITS:
-            self._bits[slot] |= 1 << attempt
+    def add(self, seat: int, attempt: int) -> None:
+        """Put `attempt` into the set of the rollout at `seat`."""
+        if attempt < ATTEMPT_BITS:
+            self.bits[seat] |= 1 << attempt
         else:
-            self._wide[slot] = self._wide.get(slot, 0) | 1 << attempt
+            self.wide[seat] = self.wide.get(seat, 0) | 1 << attempt
 
 
 @dataclass(slots=True)
 class Attempts:
-    """The numbers of every rollout, by the rollout's slot."""
+    """The numbers of every rollout, by the rollout's seat."""
 
-    _reserved: _Column = field(default_factory=_Column)
-    _ended: _Column = field(default_factory=_Column)
+    handed_out: NumberSets = field(default_factory=NumberSets)
+    ended: NumberSets = field(default_factory=NumberSets)
+    sessions: "array[int]" = field(default_factory=lambda: array("H"))
     _cut: dict[int, int] = field(default_factory=dict)
-    _sessions: MutableSequence[int] = field(default_factory=lambda: array("H"))
 
-    def grow(self) -> None:
-        """Make room for one more rollout."""
-        self._reserved.grow()
-        self._ended.grow()
-        self._sessions.append(0)
+    def grow(self, count: int = 1) -> None:
+        """Make room for `count` more rollouts."""
+        self.handed_out.bits.frombytes(bytes(8 * count))
+        self.ended.bits.frombytes(bytes(8 * count))
+        self.sessions.frombytes(bytes(2 * count))
 
-    def reserve(self, slot: int, attempt: int, session: int) -> None:
+    def reserve(self, seat: int, attempt: int, session: int) -> None:
         """Note that `attempt` was handed out in `session`."""
-        self._reserved.add(slot, attempt)
-        self._sessions[slot] = min(session, 0xFFFF)
+        self.handed_out.add(seat, attempt)
+        self.sessions[seat] = min(session, MOST_SESSIONS)
 
-    def end(self, slot: int, attempt: int) -> None:
+    def end(self, seat: int, attempt: int) -> None:
         """Note that `attempt` ended, or never ran."""
-        self._ended.add(slot, attempt)
+        self.ended.add(seat, attempt)
 
-    def cut(self, slot: int, attempt: int) -> None:
+    def cut(self, seat: int, attempt: int) -> None:
         """Note that `attempt` was ended by the process that had sent it."""
-        self._cut[slot] = self._cut.get(slot, 0) | 1 << attempt
+        self._cut[seat] = self._cut.get(seat, 0) | 1 << attempt
 
-    def is_reserved(self, slot: int, attempt: int) -> bool:
+    def is_handed_out(self, seat: int, attempt: int) -> bool:
         """Whether `attempt` was handed out."""
-        return bool(self._reserved.of(slot) >> attempt & 1)
+        return bool(self.handed_out.of(seat) >> attempt & 1)
 
-    def has_ended(self, slot: int, attempt: int) -> bool:
+    def has_ended(self, seat: int, attempt: int) -> bool:
         """Whether `attempt` ended."""
-        return bool(self._ended.of(slot) >> attempt & 1)
+        return bool(self.ended.of(seat) >> attempt & 1)
 
-    def next_number(self, slot: int) -> int:
+    def next_number(self, seat: int) -> int:
         """Return the number after every one that was handed out or carried by a record."""
-        return (self._reserved.of(slot) | self._ended.of(slot)).bit_length()
+        return (self.handed_out.of(seat) | self.ended.of(seat)).bit_length()
 
-    def lowest_unused(self, slot: int) -> int:
+    def lowest_unused(self, seat: int) -> int:
         """Return the lowest number that was neither handed out nor carried by a record."""
-        used = self._reserved.of(slot) | self._ended.of(slot)
+        used = self.handed_out.of(seat) | self.ended.of(seat)
         return (~used & used + 1).bit_length() - 1
 
-    def open_attempt(self, slot: int) -> int | None:
+    def open_attempt(self, seat: int) -> int | None:
         """Return the latest attempt that was handed out and did not end."""
-        unended = self._reserved.of(slot) & ~self._ended.of(slot)
+        unended = self.handed_out.of(seat) & ~self.ended.of(seat)
         return unended.bit_length() - 1 if unended else None
 
-    def lost(self, slot: int) -> Iterator[int]:
+    def lost(self, seat: int) -> Iterator[int]:
         """Yield the attempts that did not end and that nobody cut, in order."""
-        bits = self._reserved.of(slot) & ~self._ended.of(slot) & ~self._cut.get(slot, 0)
+        bits = self.handed_out.of(seat) & ~self.ended.of(seat) & ~self._cut.get(seat, 0)
         while bits:
             lowest = bits & -bits
             yield lowest.bit_length() - 1
             bits ^= lowest
 
-    def was_cut(self, slot: int, attempt: int) -> bool:
+    def was_cut(self, seat: int, attempt: int) -> bool:
         """Whether `attempt` was ended by the process that had sent it."""
-        return bool(self._cut.get(slot, 0) >> attempt & 1)
+        return bool(self._cut.get(seat, 0) >> attempt & 1)
 
-    def session(self, slot: int) -> int:
+    def session(self, seat: int) -> int:
         """Return the session in which the rollout's latest number was handed out."""
-        return self._sessions[slot]
+        return self.sessions[seat]
 
-    def handed_out(self, slot: int) -> int:
-        """Return how many numbers were handed out."""
-        return self._reserved.of(slot).bit_count()
+    def total(self) -> int:
+        """Return how many numbers were handed out to all rollouts together."""
+        wide = sum(bits.bit_count() for bits in self.handed_out.wide.values())
+        return wide + sum(count * bits.bit_count() for bits, count in Counter(self.handed_out.bits).items())

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from rollbook.records.coverage import FAILED_DISPOSITIONS, Coverage, covered
 from rollbook.records.disposition import Disposition
-from rollbook.records.outcome import Failed
-from rollbook.records.table import RecordTable
+from rollbook.records.outcome import Failed, Outcome
+from rollbook.records.table import NO_ROW, RecordTable
 
 
 @dataclass(slots=True)
@@ -25,24 +25,24 @@ class GroupCount:
     rewards: float = 0.0
     final_zeros: int = 0
 
-    def add(self, disposition: Disposition, table: RecordTable | None, row: int) -> None:
-        """Count a rollout; `row` of `table` stands, where a record does."""
-        self.dispositions[disposition] += 1
-        if table is None:
+    def add(self, disposition: Disposition, table: RecordTable, row: int, count: int, rewards: float) -> None:
+        """Count `count` rollouts that stand as `row` of `table` does, with the sum of their `rewards`."""
+        self.dispositions[disposition] += count
+        if row == NO_ROW:
             return
         if self.server is None:
             self.server = table.server(row)
         if disposition is Disposition.SCORED:
-            self.rewards += table.reward(row)
+            self.rewards += rewards
         elif disposition in FAILED_DISPOSITIONS:
-            self._add_failure(disposition, table, row)
+            self._add_failures(disposition, table.shape(row), count)
 
-    def _add_failure(self, disposition: Disposition, table: RecordTable, row: int) -> None:
-        failed = table.shape(row)
+    def _add_failures(self, disposition: Disposition, failed: Outcome, count: int) -> None:
         if isinstance(failed, Failed):
-            self.classes[failed.failure_class] += 1
-            self.kinds[failed.kind or failed.failure_class] += 1
-            self.final_zeros += disposition is Disposition.SETTLED and failed.counts_as_zero
+            self.classes[failed.failure_class] += count
+            self.kinds[failed.kind or failed.failure_class] += count
+            if disposition is Disposition.SETTLED and failed.counts_as_zero:
+                self.final_zeros += count
 
     @property
     def coverage(self) -> Coverage:

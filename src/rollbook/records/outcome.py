@@ -50,7 +50,12 @@ class Failed:
 
     @property
     def never_ran(self) -> bool:
-        """Whether the other side is known not to have begun: never sent, or turned away for now."""
+        """Whether the other side is known not to have begun: never sent, or turned away for now.
+
+        A status that a delivered reply names is that of a request which its agent made.
+        """
+        if self.delivery is Delivery.DELIVERED:
+            return False
         return self.delivery is Delivery.NOT_SENT or self.http_status in TURNED_AWAY_STATUSES
 
 
@@ -86,13 +91,6 @@ class Evidence:
 Result = Scored | Masked | Unscored
 Omitted = Interrupted | NeverStarted
 Outcome = Scored | Masked | Unscored | Failed | Interrupted | NeverStarted | Evidence
-
-
-def without_body(outcome: Outcome) -> Outcome:
-    """Return `outcome` without the error body, which stays on disk."""
-    if isinstance(outcome, Failed) and outcome.response_body is not None:
-        return replace(outcome, response_body=None)
-    return outcome
 
 
 def without_text(outcome: Outcome) -> Outcome:

@@ -30,15 +30,17 @@ from rollbook.records.place import File, Place
 from rollbook.records.record import Record
 from rollbook.records.rollout_failure import ROLLOUT_FAILURE_KEY
 
-_SHALLOW: Final = 1 << 14
+SHALLOW: Final = 1 << 14
 """A line of so many bytes cannot be nested so deep that skipping its values exhausts a stack."""
 RECORD_VERSION: Final = 1
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding a line of somebody's file may raise."""
 _ROLLOUTS_OF_A_TASK: Final = 0xFFFFFFFF
 
 _Index = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class _Head(msgspec.Struct):
+class _Head(msgspec.Struct, gc=False):
     """The keys of a saved row that say who it is and how it ended.
 
     Identity is strict; what a producer may have written as anything is read as what it is, and believed where it fits.
@@ -52,12 +54,32 @@ class _Head(msgspec.Struct):
     server: Any = msgspec.field(name=keys.NG_ENVIRONMENT_SERVER_KEY, default=None)
 
 
-class _ResultHead(_Head):
+class ResultHead(_Head, gc=False):
+    """What a result's row says of itself."""
+
     reward: Any = None
     mask_sample: Any = None
 
 
-class _FailureHead(_Head):
+class Usage(msgspec.Struct, gc=False):
+    """How many tokens a response says it used."""
+
+    input_tokens: Any = None
+    output_tokens: Any = None
+    total_tokens: Any = None
+
+
+class _Response(msgspec.Struct, gc=False):
+    usage: Usage | list[msgspec.Raw] | str | int | float | bool | None = None
+
+
+class UsageHead(ResultHead, gc=False):
+    """What a result's row says of itself, and of the tokens that it used."""
+
+    response: _Response | list[msgspec.Raw] | str | int | float | bool | None = None
+
+
+class _FailureHead(_Head, gc=False):
     failure_class: Any = msgspec.field(name=keys.NG_FAILURE_CLASS_KEY, default=None)
     legacy_class: Any = msgspec.field(name=keys.NG_FAILURE_LEGACY_CLASS_KEY, default=None)
     message: Any = msgspec.field(name=keys.NG_FAILURE_MESSAGE_KEY, default=None)
@@ -85,7 +107,8 @@ class _Answer(msgspec.Struct):
     output: list[msgspec.Raw] = msgspec.field(default_factory=list)
 
 
-_RESULT: Final = msgspec.json.Decoder(_ResultHead)
+RESULT_HEAD: Final = msgspec.json.Decoder(ResultHead)
+USAGE_HEAD: Final = msgspec.json.Decoder(UsageHead)
 _FAILURE: Final = msgspec.json.Decoder(_FailureHead)
 _TYPED: Final = msgspec.json.Decoder(_Typed)
 _ANSWER: Final = msgspec.json.Decoder(_Answer)
@@ -98,10 +121,10 @@ def read_row(line: bytes, file: File, place: Place | None = None) -> Record:
         msgspec.DecodeError: the line is no JSON object, or names no rollout.
 
     """
-    if len(line) > _SHALLOW:
+    if len(line) > SHALLOW:
         not_too_deep(line)
     if file is File.RESULTS:
-        result = _RESULT.decode(line)
+        result = RESULT_HEAD.decode(line)
         return _record(result, _result(result.reward, result.mask_sample), place)
     failure = _FAILURE.decode(line)
     _check_version(bytes(failure.typed))
@@ -133,14 +156,14 @@ def _agent_in(agent_ref: bytes) -> str | None:
     return _text(read.get("name")) if isinstance(read, dict) else None
 
 
-class _PlanHead(msgspec.Struct):
+class _PlanHead(msgspec.Struct, gc=False):
     task: _Index = msgspec.field(name=TASK_INDEX_KEY_NAME)
     rollout: Annotated[int, msgspec.Meta(ge=0, le=_ROLLOUTS_OF_A_TASK)] = msgspec.field(name=ROLLOUT_INDEX_KEY_NAME)
     agent_ref: msgspec.Raw = msgspec.Raw()
     server: Any = msgspec.field(name=keys.NG_ENVIRONMENT_SERVER_KEY, default=None)
 
 
-_PLAN: Final = msgspec.json.Decoder(_PlanHead)
+PLAN_HEAD: Final = msgspec.json.Decoder(_PlanHead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +182,29 @@ def planned_line(line: bytes) -> PlannedLine:
         msgspec.DecodeError: the line is no JSON object, or names no rollout.
 
     """
-    head = _PLAN.decode(line)
-    return PlannedLine(RolloutKey(head.task, head.rollout), _agent_in(bytes(head.agent_ref)), _text(head.server))
+    head = PLAN_HEAD.decode(line)
+    return PlannedLine(RolloutKey(head.task, head.rollout), *named(bytes(head.agent_ref), head.server))
+
+
+def plan_head(line: bytes) -> tuple[int, bytes, str | None]:
+    """Return a planned line's packed key, its `agent_ref` as it stands, and the server that it is stamped with."""
+    head = PLAN_HEAD.decode(line)
+    server = head.server
+    return head.task << 32 | head.rollout, bytes(head.agent_ref), server if type(server) is str else None
+
+
+def usage_of(head: ResultHead) -> Usage | None:
+    """Return the usage that a result's response states, if it is one."""
+    response = head.response if type(head) is UsageHead else None
+    if type(response) is not _Response:
+        return None
+    usage = response.usage
+    return usage if type(usage) is Usage else None
+
+
+def named(agent_ref: bytes, server: object) -> tuple[str | None, str | None]:
+    """Return the agent that an `agent_ref` names, and a server where it is one."""
+    return _agent_in(agent_ref), _text(server)
 
 
 def reward_of(value: object) -> float | None:

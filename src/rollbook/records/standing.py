@@ -12,26 +12,25 @@ Rules:
 Source: collection.md §4.11, §5.4, §17.1, §21.1, §21.3.
 """
 
-from array import array
 from collections import Counter
-from collections.abc import Iterator, MutableSequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from rollbook.records.attempts import Attempts
+from rollbook.records.alike import alike_rollouts
+from rollbook.records.columns import PLANNED, RolloutColumns, packed_key, unpacked_key
 from rollbook.records.coverage import Coverage, covered
 from rollbook.records.disposition import DEFAULT_RULES, OWED, Disposition, Rules, disposition_of
 from rollbook.records.group_count import GroupCount
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Evidence, Failed, NeverStarted, Omitted, Result
 from rollbook.records.record import Record
-from rollbook.records.shared import Shared
-from rollbook.records.table import NO_ROW, RecordTable, renumbered
+from rollbook.records.table import NO_ROW, SCORED_KIND, RecordTable, renumbered
 
 __all__ = ["Coverage", "Standing", "Standings", "supersedes"]
 
-_PLANNED: Final = 1
 _MOST_SPENT: Final = 0xFFFF
+_ANY: Final = RolloutKey(0, 0)
 
 
 def supersedes(new: Record, current: Record | None) -> bool:
@@ -60,40 +59,33 @@ class Standing:
 class Standings:
     """The fold over a run's reservations and records, in the order in which they were written."""
 
-    _slots: dict[int, int] = field(default_factory=dict)
-    _row: MutableSequence[int] = field(default_factory=lambda: array("i"))
-    _last: MutableSequence[int] = field(default_factory=lambda: array("i"))
-    _spent: MutableSequence[int] = field(default_factory=lambda: array("H"))
-    _flags: MutableSequence[int] = field(default_factory=lambda: array("B"))
-    _group: MutableSequence[int] = field(default_factory=lambda: array("I"))
-    _names: Shared[tuple[str | None, str | None]] = field(default_factory=lambda: Shared((None, None)))
-    _table: RecordTable = field(default_factory=RecordTable)
-    _attempts: Attempts = field(default_factory=Attempts)
+    columns: RolloutColumns = field(default_factory=RolloutColumns)
+    table: RecordTable = field(default_factory=RecordTable)
     stop_reason: str | None = None
     unreserved: int = 0
     refused_attempts: int = 0
 
     def plan(self, key: RolloutKey, agent: str | None = None, server: str | None = None) -> bool:
         """Note that the plan holds `key`, for `agent` on a stamped `server`; False when it was there already."""
-        slot = self._slot(key)
-        if self._flags[slot] & _PLANNED:
+        seat = self.columns.seat(packed_key(key))
+        if self.columns.flags[seat] & PLANNED:
             return False
-        self._flags[slot] |= _PLANNED
-        self._group[slot] = self._names.number((agent, server))
+        self.columns.flags[seat] |= PLANNED
+        self.columns.group[seat] = self.columns.names.number((agent, server))
         return True
 
     def reserved(self, key: RolloutKey, attempt: int, session: int = 0) -> None:
         """Note that `attempt` of `key` was handed out in `session`."""
-        self._attempts.reserve(self._slot(key), attempt, session)
+        self.columns.attempts.reserve(self.columns.seat(packed_key(key)), attempt, session)
 
     def refused(self, key: RolloutKey, attempt: int) -> None:
         """Note that `attempt` of `key` never ran."""
-        self._attempts.end(self._slot(key), attempt)
+        self.columns.attempts.end(self.columns.seat(packed_key(key)), attempt)
         self.refused_attempts += 1
 
     def cut(self, key: RolloutKey, attempt: int) -> None:
         """Note that the process which had sent `attempt` of `key` ended it."""
-        self._attempts.cut(self._slot(key), attempt)
+        self.columns.attempts.cut(self.columns.seat(packed_key(key)), attempt)
 
     def stopped(self, why: str) -> None:
         """Note that what is owed and was not sent is not sent any more."""
@@ -101,122 +93,145 @@ class Standings:
 
     def add(self, record: Record) -> Record:
         """Fold one record, and return it with the attempt number that it has."""
-        slot = self._slot(record.key)
-        attempt = self._number(slot, record)
+        seat = self.columns.seat(packed_key(record.key))
+        attempt = self._number(seat, record)
         record = renumbered(record, attempt)
-        self._count(slot, record)
-        row = self._table.append(record, attempt, self._last[slot])
-        self._last[slot] = row
-        if self._row[slot] == NO_ROW or supersedes(record, self._table.record(self._row[slot], record.key)):
-            self._row[slot] = row
+        self._count(seat, record)
+        row = self.table.append(record, attempt, self.columns.last[seat])
+        self.columns.last[seat] = row
+        if self.columns.row[seat] == NO_ROW or supersedes(
+            record, self.table.record(self.columns.row[seat], record.key)
+        ):
+            self.columns.row[seat] = row
         if _was_an_attempt(record):
-            self._attempts.end(slot, attempt)
+            self.columns.attempts.end(seat, attempt)
         return record
 
-    def _number(self, slot: int, record: Record) -> int:
+    def _number(self, seat: int, record: Record) -> int:
         """Return the attempt that `record` is: rows that name no run are numbered in the order of the file."""
         if record.run_id is not None or not _was_an_attempt(record):
-            if _was_an_attempt(record) and not self._attempts.is_reserved(slot, record.attempt):
+            if _was_an_attempt(record) and not self.columns.attempts.is_handed_out(seat, record.attempt):
                 self.unreserved += 1
             return record.attempt
-        return max(record.attempt, self._attempts.lowest_unused(slot))
+        return max(record.attempt, self.columns.attempts.lowest_unused(seat))
 
-    def _count(self, slot: int, record: Record) -> None:
+    def _count(self, seat: int, record: Record) -> None:
         if not isinstance(record.outcome, Failed):
             return
         managed = record.run_id is not None
-        repeated = managed and self._attempts.has_ended(slot, record.attempt)
+        repeated = managed and self.columns.attempts.has_ended(seat, record.attempt)
         if not repeated and not (managed and record.outcome.never_ran):
-            self._spent[slot] = min(self._spent[slot] + 1, _MOST_SPENT)
+            self.columns.spent[seat] = min(self.columns.spent[seat] + 1, _MOST_SPENT)
 
     def of(self, key: RolloutKey) -> Record | None:
         """Return the record that decides where `key` stands, or None when nothing was written about it."""
-        slot = self._slots.get(_packed(key))
-        if slot is None or self._row[slot] == NO_ROW:
+        seat = self.columns.seats.get(packed_key(key))
+        if seat is None or self.columns.row[seat] == NO_ROW:
             return None
-        return self._table.record(self._row[slot], key)
+        return self.table.record(self.columns.row[seat], key)
 
     def records_of(self, key: RolloutKey) -> tuple[Record, ...]:
         """Return every record of `key`, in the order in which they were read."""
-        slot = self._slots.get(_packed(key))
-        rows = () if slot is None else tuple(self._table.chain(self._last[slot]))
-        return tuple(self._table.record(row, key) for row in reversed(rows))
+        seat = self.columns.seats.get(packed_key(key))
+        rows = () if seat is None else tuple(self.table.chain(self.columns.last[seat]))
+        return tuple(self.table.record(row, key) for row in reversed(rows))
 
     def spent(self, key: RolloutKey) -> int:
         """Return how many failures of `key` count against the cap; what never ran and what was omitted do not."""
-        slot = self._slots.get(_packed(key))
-        return 0 if slot is None else self._spent[slot]
+        seat = self.columns.seats.get(packed_key(key))
+        return 0 if seat is None else self.columns.spent[seat]
 
     def next_attempt(self, key: RolloutKey) -> int:
         """Return the next number of `key` that nobody had."""
-        slot = self._slots.get(_packed(key))
-        return 0 if slot is None else self._attempts.next_number(slot)
+        seat = self.columns.seats.get(packed_key(key))
+        return 0 if seat is None else self.columns.attempts.next_number(seat)
 
     def lost(self, key: RolloutKey) -> tuple[int, ...]:
         """Return the attempts of `key` that were handed out and left neither an ending nor a word."""
-        slot = self._slots.get(_packed(key))
-        return () if slot is None else tuple(self._attempts.lost(slot))
+        seat = self.columns.seats.get(packed_key(key))
+        return () if seat is None else tuple(self.columns.attempts.lost(seat))
 
     def losses(self) -> Iterator[tuple[RolloutKey, tuple[int, ...]]]:
         """Yield each rollout of which attempts were lost, and which."""
-        for packed, slot in self._slots.items():
-            if self._attempts.open_attempt(slot) is not None:
-                lost = tuple(self._attempts.lost(slot))
+        for packed, seat in self.columns.seats.items():
+            if self.columns.attempts.open_attempt(seat) is not None:
+                lost = tuple(self.columns.attempts.lost(seat))
                 if lost:
-                    yield _unpacked(packed), lost
+                    yield unpacked_key(packed), lost
 
     def is_planned(self, key: RolloutKey) -> bool:
         """Whether the plan holds `key`."""
-        slot = self._slots.get(_packed(key))
-        return slot is not None and bool(self._flags[slot] & _PLANNED)
+        seat = self.columns.seats.get(packed_key(key))
+        return seat is not None and bool(self.columns.flags[seat] & PLANNED)
 
     def standing(self, key: RolloutKey, rules: Rules = DEFAULT_RULES) -> Standing:
         """Return where `key` stands."""
-        slot = self._slots.get(_packed(key))
-        return Standing(key, Disposition.UNTOUCHED, None, planned=False) if slot is None else self._at(slot, key, rules)
+        seat = self.columns.seats.get(packed_key(key))
+        return Standing(key, Disposition.UNTOUCHED, None, planned=False) if seat is None else self._at(seat, key, rules)
 
     def standings(self, rules: Rules = DEFAULT_RULES) -> Iterator[Standing]:
         """Yield where every rollout stands that the plan or a record names, in the order in which they were named."""
-        for packed, slot in self._slots.items():
-            yield self._at(slot, _unpacked(packed), rules)
+        for packed, seat in self.columns.seats.items():
+            yield self._at(seat, unpacked_key(packed), rules)
 
-    def _at(self, slot: int, key: RolloutKey, rules: Rules) -> Standing:
-        record = self._table.record(self._row[slot], key) if self._row[slot] != NO_ROW else None
-        disposition = self._later(slot, disposition_of(record, self._spent[slot], rules), rules)
-        return Standing(key, disposition, record, bool(self._flags[slot] & _PLANNED))
+    def _at(self, seat: int, key: RolloutKey, rules: Rules) -> Standing:
+        record = self.table.record(self.columns.row[seat], key) if self.columns.row[seat] != NO_ROW else None
+        disposition = self._later(seat, disposition_of(record, self.columns.spent[seat], rules), rules)
+        return Standing(key, disposition, record, bool(self.columns.flags[seat] & PLANNED))
 
-    def _later(self, slot: int, disposition: Disposition, rules: Rules) -> Disposition:
+    def _later(self, seat: int, disposition: Disposition, rules: Rules) -> Disposition:
         """Return what `disposition`, by the rollout's records alone, is once attempts without an ending count."""
-        open_attempt = self._attempts.open_attempt(slot)
-        if open_attempt is not None and self._is_latest(slot, open_attempt):
-            alive = rules.live_session is not None and self._attempts.session(slot) == rules.live_session
-            if alive and not self._attempts.was_cut(slot, open_attempt):
+        open_attempt = self.columns.attempts.open_attempt(seat)
+        if open_attempt is not None and self._is_latest(seat, open_attempt):
+            alive = rules.live_session is not None and self.columns.attempts.session(seat) == rules.live_session
+            if alive and not self.columns.attempts.was_cut(seat, open_attempt):
                 return Disposition.IN_FLIGHT
             return Disposition.INTERRUPTED if disposition in OWED else disposition
-        if disposition is Disposition.UNTOUCHED and self.stop_reason is not None and rules.live_session is None:
-            return Disposition.NEVER_STARTED
-        return disposition
+        return self._unsent(disposition, rules)
 
-    def _is_latest(self, slot: int, open_attempt: int) -> bool:
-        row = self._row[slot]
-        if row == NO_ROW or isinstance(self._table.shape(row), NeverStarted | Evidence):
+    def _unsent(self, disposition: Disposition, rules: Rules) -> Disposition:
+        """Return `disposition`, of a rollout that no attempt in flight speaks for, once the end of admission counts."""
+        never_sent = disposition is Disposition.UNTOUCHED and self.stop_reason is not None
+        return Disposition.NEVER_STARTED if never_sent and rules.live_session is None else disposition
+
+    def _is_latest(self, seat: int, open_attempt: int) -> bool:
+        row = self.columns.row[seat]
+        if row == NO_ROW or isinstance(self.table.shape(row), NeverStarted | Evidence):
             return True
-        return open_attempt > self._table.attempt(row)
+        return open_attempt > self.table.attempt(row)
+
+    def owed_test(self, rules: Rules) -> Callable[[int], bool]:
+        """Return a test of whether a rollout, by its packed key, is owed as the fold stands when it is asked."""
+        seats, rows, kinds, attempts = self.columns.seats, self.columns.row, self.table.kinds, self.columns.attempts
+
+        def is_owed(packed: int) -> bool:
+            seat = seats.get(packed)
+            if seat is None:
+                return True
+            if rows[seat] != NO_ROW and kinds[rows[seat]] == SCORED_KIND and attempts.open_attempt(seat) is None:
+                return False
+            return self._at(seat, unpacked_key(packed), rules).disposition in OWED
+
+        return is_owed
+
+    def tasks(self) -> int:
+        """Return how many tasks the plan or a record names."""
+        return len({packed >> 32 for packed in self.columns.seats})
 
     def __iter__(self) -> Iterator[Record]:
         """Yield the records that stand."""
-        for packed, slot in self._slots.items():
-            if self._row[slot] != NO_ROW:
-                yield self._table.record(self._row[slot], _unpacked(packed))
+        for packed, seat in self.columns.seats.items():
+            if self.columns.row[seat] != NO_ROW:
+                yield self.table.record(self.columns.row[seat], unpacked_key(packed))
 
     def __len__(self) -> int:
         """Return how many rollouts the plan or a record names."""
-        return len(self._slots)
+        return len(self.columns.seats)
 
     @property
     def records(self) -> int:
         """How many records were folded."""
-        return len(self._table)
+        return len(self.table)
 
     def coverage(self, planned: int | None = None, rules: Rules = DEFAULT_RULES) -> Coverage:
         """Count where the planned rollouts stand; without a plan in the fold, `planned` says how many there are."""
@@ -234,52 +249,26 @@ class Standings:
 
     def _counted(self, rules: Rules, *, of_plan_only: bool) -> tuple[tuple[GroupCount, ...], int]:
         """Return the counts by group, and how many rollouts are in no plan."""
-        groups = [GroupCount(*name) for name in self._names]
+        groups = [GroupCount(*name) for name in self.columns.names]
+        asked = {self.columns.seats.get(task << 32 | rollout, NO_ROW) for task, rollout, _ in rules.rerun_masked}
+        alike, others = alike_rollouts(self.columns, self.table, apart=asked, of_plan_only=of_plan_only)
+        for one in alike:
+            record = None if one.row == NO_ROW else self.table.record(one.row, _ANY)
+            disposition = self._unsent(disposition_of(record, one.spent, rules), rules)
+            groups[one.group].add(disposition, self.table, one.row, one.count, one.rewards)
         unplanned = 0
-        judged = _Judged(rules)
-        for packed, slot in self._slots.items():
-            if of_plan_only and not self._flags[slot] & _PLANNED:
+        for packed, seat in others:
+            if of_plan_only and not self.columns.flags[seat] & PLANNED:
                 unplanned += 1
                 continue
-            row, group = self._row[slot], groups[self._group[slot]]
-            alone = Disposition.UNTOUCHED if row == NO_ROW else judged.of(self._table, row, packed, self._spent[slot])
-            disposition = self._later(slot, alone, rules)
-            group.add(disposition, None if row == NO_ROW else self._table, row)
+            standing, row = self._at(seat, unpacked_key(packed), rules), self.columns.row[seat]
+            reward = self.table.rewards[row] if standing.disposition is Disposition.SCORED else 0.0
+            groups[self.columns.group[seat]].add(standing.disposition, self.table, row, 1, reward)
         return tuple(group for group in groups if group.dispositions), unplanned
 
     def attempts_handed_out(self) -> int:
         """Return how many attempt numbers were handed out."""
-        return sum(self._attempts.handed_out(slot) for slot in self._slots.values())
-
-    def _slot(self, key: RolloutKey) -> int:
-        packed = _packed(key)
-        slot = self._slots.get(packed)
-        if slot is None:
-            slot = self._slots[packed] = len(self._row)
-            self._row.append(NO_ROW)
-            self._last.append(NO_ROW)
-            self._spent.append(0)
-            self._flags.append(0)
-            self._group.append(0)
-            self._attempts.grow()
-        return slot
-
-
-@dataclass(slots=True)
-class _Judged:
-    """Dispositions by what decides about them: a million rollouts end in a few dozen ways."""
-
-    rules: Rules
-    _known: dict[tuple[int, bool, bool], Disposition] = field(default_factory=dict)
-
-    def of(self, table: RecordTable, row: int, packed: int, spent: int) -> Disposition:
-        if self.rules.rerun_masked:
-            return disposition_of(table.record(row, _unpacked(packed)), spent, self.rules)
-        kind = (table.shape_number(row), table.run_id(row) is None, spent >= self.rules.cap)
-        found = self._known.get(kind)
-        if found is None:
-            found = self._known[kind] = disposition_of(table.record(row, _unpacked(packed)), spent, self.rules)
-        return found
+        return self.columns.attempts.total()
 
 
 def _was_an_attempt(record: Record) -> bool:
@@ -287,11 +276,3 @@ def _was_an_attempt(record: Record) -> bool:
     if record.run_id is None:
         return not isinstance(record.outcome, Omitted | Evidence)
     return not isinstance(record.outcome, NeverStarted)
-
-
-def _packed(key: RolloutKey) -> int:
-    return key.task << 32 | key.rollout
-
-
-def _unpacked(packed: int) -> RolloutKey:
-    return RolloutKey(packed >> 32, packed & 0xFFFFFFFF)

@@ -18,7 +18,7 @@ import msgspec
 
 from rollbook.dispatch.transport import Transport
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import UNREADABLE, read_lines
+from rollbook.ledger.reader import read_lines
 from rollbook.ledger.whole_file import whole_file
 from rollbook.plan.targets import name_in
 from rollbook.records.codec import File, encode
@@ -33,7 +33,7 @@ from rollbook.records.keys import (
 )
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import Result
-from rollbook.records.reading import read_row
+from rollbook.records.reading import UNREADABLE, read_row
 from rollbook.records.record import Record
 from rollbook.records.standing import Standings
 

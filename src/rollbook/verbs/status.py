@@ -26,11 +26,9 @@ from rollbook.records.disposition import Disposition, Rules
 from rollbook.records.group_count import GroupCount
 from rollbook.records.identity import RolloutKey
 from rollbook.records.manifest import SessionEntry
-from rollbook.records.place import File
 from rollbook.records.run_status import Damage, GroupStatus, RunState, RunStatus, SessionStatus, not_owed_by, owed_by
 from rollbook.records.story import NotScored, Story
 from rollbook.verbs.story import told
-from rollbook.verbs.tokens import tokens_of
 
 _DAMAGES_KEPT: Final = 1000
 _FIRST_NAMED: Final = 20
@@ -44,7 +42,6 @@ class Reading:
     history: History
     rules: Rules
     damage: tuple[Damage, ...]
-    limits: dict[File, int]
 
     @property
     def is_alive(self) -> bool:
@@ -66,7 +63,7 @@ def read_run(output: Path) -> Reading:
     alive = paths.lock.exists() and holder_of(paths.lock) is not None
     rules = _rules(history, live_session=history.log.session if alive else None)
     named = tuple(_damage(error, paths) for error in damage[:_DAMAGES_KEPT])
-    return Reading(paths, history, rules, named, limits)
+    return Reading(paths, history, rules, named)
 
 
 def run_status(output: Path) -> RunStatus:
@@ -91,7 +88,7 @@ def run_status(output: Path) -> RunStatus:
         damage=reading.damage,
         started_at=history.manifest.created_at if history.manifest else None,
         elapsed_s=sum(session.active for session in history.log.sessions) if history.log.sessions else None,
-        tokens=tokens_of(reading.paths, reading.limits[File.RESULTS]),
+        tokens=history.tokens.counts(),
         notes=tuple(_notes(reading)),
     )
 

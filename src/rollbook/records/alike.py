@@ -1,0 +1,49 @@
+"""Rollouts that stand alike, counted together: a million of them end in a few dozen ways.
+
+Rules:
+* Alike: of one group, with every attempt ended, the same kind of ending, named by a run or not, and as much spent.
+* What is not plain (an open attempt, a number beyond the columns, a seat that is set `apart`) is left to the caller.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rollbook.records.columns import PLANNED, RolloutColumns
+from rollbook.records.table import NO_ROW, SCORED_KIND, RecordTable
+
+
+@dataclass(slots=True)
+class Alike:
+    """So many rollouts that stand as the one at `row` does (as one without a row), and the sum of their rewards."""
+
+    group: int
+    row: int
+    spent: int
+    count: int = 0
+    rewards: float = 0.0
+
+
+def alike_rollouts(
+    columns: RolloutColumns, table: RecordTable, *, apart: set[int], of_plan_only: bool
+) -> tuple[list[Alike], Iterator[tuple[int, int]]]:
+    """Return what could be counted together, and (packed key, seat) of every other rollout."""
+    found: dict[tuple[int, int, bool, int], Alike] = {}
+    others: set[int] = set()
+    kinds, sources, rewards = table.kinds, table.origins, table.rewards
+    unnamed = [source[0] is None for source in table.sources]
+    handed_out, ended = columns.attempts.handed_out, columns.attempts.ended
+    wide = {*handed_out.wide, *ended.wide, *apart}
+    rows = zip(columns.row, columns.flags, columns.group, columns.spent, handed_out.bits, ended.bits, strict=True)
+    for seat, (row, flags, group, spent, out, over) in enumerate(rows):
+        if out & ~over or seat in wide or (of_plan_only and not flags & PLANNED):
+            others.add(seat)
+            continue
+        kind = NO_ROW if row == NO_ROW else kinds[row]
+        key = (group, kind, row != NO_ROW and unnamed[sources[row]], spent)
+        alike = found.get(key)
+        if alike is None:
+            alike = found[key] = Alike(group, row, spent)
+        alike.count += 1
+        if kind == SCORED_KIND:
+            alike.rewards += rewards[row]
+    return list(found.values()), ((packed, seat) for packed, seat in columns.seats.items() if seat in others)

@@ -1,0 +1,195 @@
+"""The fold of very many lines: what `Standings` does one record at a time, done in loops over columns.
+
+Rules:
+* Only what is plain is done here: planned lines, reservations, and the first result of a rollout. Whatever else comes
+  up is handed to the fold, record by record; a test holds that both ways lead to the same.
+* The loops bind what they use to local names: a million rows pass through them.
+
+Source: collection.md §19; case RC-28.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from rollbook.records.attempts import ATTEMPT_BITS, MOST_SESSIONS
+from rollbook.records.columns import PLANNED, RolloutColumns
+from rollbook.records.nesting import not_too_deep
+from rollbook.records.place import File, Place
+from rollbook.records.reading import (
+    PLAN_HEAD,
+    RESULT_HEAD,
+    SHALLOW,
+    UNREADABLE,
+    USAGE_HEAD,
+    ResultHead,
+    named,
+    read_row,
+    usage_of,
+)
+from rollbook.records.standing import Standings
+from rollbook.records.table import FILE_NUMBERS, NO_ROW, SCORED_KIND
+
+Lines = Iterable[tuple[int, int, int, bytes]]
+"""Number, offset, length and text of each line."""
+OnFault = Callable[[int, Exception], None]
+_RESULTS: Final = FILE_NUMBERS[File.RESULTS]
+
+
+@dataclass(slots=True)
+class Tokens:
+    """The tokens that results say they used; what is no number of tokens is left out."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+
+    def add(self, head: ResultHead) -> None:
+        """Add what one result says."""
+        usage = usage_of(head)
+        if usage is None:
+            return
+        if type(usage.input_tokens) is int:
+            self.input_tokens += usage.input_tokens
+        if type(usage.output_tokens) is int:
+            self.output_tokens += usage.output_tokens
+        if type(usage.total_tokens) is int:
+            self.total_tokens += usage.total_tokens
+
+    def counts(self) -> Mapping[str, int] | None:
+        """Return the sums that are not zero, or None when no result named any."""
+        sums = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
+        sums["total_tokens"] = self.total_tokens
+        return {name: count for name, count in sums.items() if count} or None
+
+
+@dataclass(slots=True)
+class Planned:
+    """What a plan holds: its rollouts, and the first line of each (agent, stamped server)."""
+
+    rollouts: int = 0
+    first_lines: dict[tuple[str | None, str | None], int] = field(default_factory=dict)
+
+
+def fold_plan(lines: Lines, standings: Standings, on_fault: OnFault) -> Planned:
+    """Note every planned line; one that names no rollout, or one named before, is a fault."""
+    planned, columns = Planned(), standings.columns
+    seats, decode = columns.seats, PLAN_HEAD.decode
+    first = count = len(columns.row)
+    groups = array("I")
+    known: dict[tuple[bytes, object], int] = {}
+    for number, _, _, text in lines:
+        try:
+            head = decode(text)
+        except UNREADABLE as error:
+            on_fault(number, error)
+            continue
+        packed, asked = head.task << 32 | head.rollout, (bytes(head.agent_ref), head.server)
+        group = known.get(asked) if type(head.server) is not dict else None
+        if group is None:
+            name = named(*asked)
+            group = known[asked] = columns.names.number(name)
+            planned.first_lines.setdefault(name, number)
+        seat = seats.setdefault(packed, count)
+        if seat == count:
+            count += 1
+            groups.append(group)
+        elif seat >= first or not _plan_known(columns, seat, group):
+            on_fault(number, ValueError(f"rollout {packed >> 32}-{packed & 0xFFFFFFFF} is planned twice"))
+            continue
+        planned.rollouts += 1
+    columns.grow(count - first)
+    columns.flags[first:] = array("B", bytes([PLANNED]) * (count - first))
+    columns.group[first:] = groups
+    return planned
+
+
+def _plan_known(columns: RolloutColumns, seat: int, group: int) -> bool:
+    """Note that the plan holds a rollout that something was said of before; False when it held it already."""
+    if columns.flags[seat] & PLANNED:
+        return False
+    columns.flags[seat] |= PLANNED
+    columns.group[seat] = group
+    return True
+
+
+def fold_reservations(numbers: list[int], standings: Standings, session: int) -> None:
+    """Note attempts that were handed out: task, rollout, attempt, and so on."""
+    columns = standings.columns
+    bits, sessions, seats = columns.attempts.handed_out.bits, columns.attempts.sessions, columns.seats
+    session = min(session, MOST_SESSIONS)
+    triples = iter(numbers)
+    for task, rollout, attempt in zip(triples, triples, triples, strict=True):
+        packed = task << 32 | rollout
+        seat = seats.get(packed)
+        if seat is None:
+            seat = columns.seat(packed)
+        if attempt < ATTEMPT_BITS:
+            bits[seat] |= 1 << attempt
+            sessions[seat] = session
+        else:
+            columns.attempts.reserve(seat, attempt, session)
+
+
+def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: Tokens | None = None) -> None:
+    """Fold the lines of a results file, and add up in `tokens` what they say they used."""
+    columns, table = standings.columns, standings.table
+    seats, rows, last = columns.seats, columns.row, columns.last
+    handed_out, ended = columns.attempts.handed_out.bits, columns.attempts.ended.bits
+    add_attempt, add_kind, add_source = table.attempts.append, table.kinds.append, table.origins.append
+    add_reward, add_file, add_before = table.rewards.append, table.files.append, table.before.append
+    add_offset, add_length, add_line = table.offsets.append, table.lengths.append, table.lines.append
+    decode, source_of = (RESULT_HEAD if tokens is None else USAGE_HEAD).decode, _Sources(standings)
+    source, named_before = 0, ("", b"", None)
+    for number, offset, length, text in lines:
+        try:
+            head = decode(text if length < SHALLOW else not_too_deep(text))
+        except UNREADABLE as error:
+            on_fault(number, error)
+            continue
+        if tokens is not None:
+            tokens.add(head)
+        seat = seats.get(head.task << 32 | head.rollout)
+        reward, attempt = head.reward, head.attempt or 0
+        if (
+            seat is None
+            or last[seat] != NO_ROW
+            or type(reward) is not float
+            or reward - reward != 0
+            or head.mask_sample
+            or attempt >= ATTEMPT_BITS
+            or not handed_out[seat] >> attempt & 1
+            or type(head.run_id) is not str
+        ):
+            standings.add(read_row(text, File.RESULTS, Place(File.RESULTS, offset, length, number)))
+            continue
+        named_by = (head.run_id, bytes(head.agent_ref), head.server)
+        if named_by != named_before:
+            source, named_before = source_of(head), named_by
+        rows[seat] = last[seat] = len(table.attempts)
+        add_attempt(attempt)
+        add_kind(SCORED_KIND)
+        add_source(source)
+        add_reward(reward)
+        add_file(_RESULTS)
+        add_offset(offset)
+        add_length(length)
+        add_line(number)
+        add_before(NO_ROW)
+        ended[seat] |= 1 << attempt
+
+
+class _Sources:
+    """The number of the run, agent and server that a row names; rows that follow each other mostly name the same."""
+
+    def __init__(self, standings: Standings) -> None:
+        self._sources = standings.table.sources
+        self._known: dict[tuple[str, bytes, str | None], int] = {}
+
+    def __call__(self, head: ResultHead) -> int:
+        key = (head.run_id, bytes(head.agent_ref), head.server)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._sources.number((head.run_id, *named(key[1], key[2])))
+        return found

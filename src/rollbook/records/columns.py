@@ -1,0 +1,59 @@
+"""The rollouts of a run, as columns: which seat each has, whether the plan holds it, and what stands of it.
+
+Rules:
+* A rollout has one seat, in the order in which rollouts were first named.
+* A key is packed into one number, so that a million of them cost no objects but numbers.
+"""
+
+from array import array
+from dataclasses import dataclass, field
+from typing import Final
+
+from rollbook.records.attempts import Attempts
+from rollbook.records.identity import RolloutKey
+from rollbook.records.shared import Shared
+from rollbook.records.table import NO_ROW
+
+PLANNED: Final = 1
+_NOTHING: Final = array("i", [NO_ROW]).tobytes()
+
+
+@dataclass(slots=True)
+class RolloutColumns:
+    """`row`: what stands; `last`: the latest row; `spent`: failures that count; `group`: who the plan gave it to."""
+
+    seats: dict[int, int] = field(default_factory=dict)
+    row: "array[int]" = field(default_factory=lambda: array("i"))
+    last: "array[int]" = field(default_factory=lambda: array("i"))
+    spent: "array[int]" = field(default_factory=lambda: array("H"))
+    flags: "array[int]" = field(default_factory=lambda: array("B"))
+    group: "array[int]" = field(default_factory=lambda: array("I"))
+    names: Shared[tuple[str | None, str | None]] = field(default_factory=lambda: Shared((None, None)))
+    attempts: Attempts = field(default_factory=Attempts)
+
+    def seat(self, packed: int) -> int:
+        """Return the seat of a rollout, a new one when it was not named before."""
+        found = self.seats.get(packed)
+        if found is None:
+            found = self.seats[packed] = len(self.row)
+            self.grow(1)
+        return found
+
+    def grow(self, count: int) -> None:
+        """Make room for `count` more rollouts."""
+        self.row.frombytes(_NOTHING * count)
+        self.last.frombytes(_NOTHING * count)
+        self.spent.frombytes(bytes(2 * count))
+        self.flags.frombytes(bytes(count))
+        self.group.frombytes(bytes(4 * count))
+        self.attempts.grow(count)
+
+
+def packed_key(key: RolloutKey) -> int:
+    """Return a key as one number."""
+    return key.task << 32 | key.rollout
+
+
+def unpacked_key(packed: int) -> RolloutKey:
+    """Return the key that a number stands for."""
+    return RolloutKey(packed >> 32, packed & 0xFFFFFFFF)
