@@ -11,7 +11,7 @@ Source: collection.md §3.9.
 from collections import Counter
 from dataclasses import dataclass, field
 
-from rollbook.records.event import AttemptEnded, AttemptStarted, Event, RunEnded, RunPlanned
+from rollbook.records.event import AttemptEnded, AttemptRefused, AttemptStarted, Event, RunEnded, RunPlanned
 from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Outcome, Scored, Unscored
 from rollbook.records.record import Record
 from rollbook.records.standing import Standings
@@ -70,6 +70,8 @@ class Progress:
             case AttemptEnded(record=record):
                 self._in_flight = max(0, self._in_flight - (0 if isinstance(record.outcome, NeverStarted) else 1))
                 self._stand(record)
+            case AttemptRefused():
+                self._in_flight = max(0, self._in_flight - 1)
             case RunEnded():
                 self._ended = True
 

@@ -4,7 +4,7 @@ import pytest
 
 from rollbook.live.line import duration, line
 from rollbook.live.progress import Progress, Snapshot
-from rollbook.records.event import AttemptEnded, AttemptStarted, RunEnded, RunPlanned
+from rollbook.records.event import AttemptEnded, AttemptRefused, AttemptStarted, RunEnded, RunPlanned
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Failed, Interrupted, Masked, NeverStarted, Scored, Unscored
 from rollbook.records.record import Record
@@ -62,6 +62,16 @@ def test_a_rollout_that_never_started_is_not_finished_and_frees_no_place():
     progress = fold(RunPlanned(2, 2), started(0), ended(1, NeverStarted("budget")))
     seen = progress.snapshot(now=101.0)
     assert (seen.finished, seen.never_started, seen.in_flight) == (0, 1, 1)
+
+
+def test_a_rollout_that_was_turned_away_is_not_in_flight_while_it_waits():
+    refused = AttemptRefused(RolloutKey(0, 0), 0, "503", at=0.0, retry_in=5.0)
+    waiting = fold(RunPlanned(2, 2), started(0), started(1), refused)
+    assert waiting.snapshot(now=101.0).in_flight == 1
+    waiting.add(started(0, 1))
+    waiting.add(ended(0, Scored(1.0), 1))
+    seen = waiting.snapshot(now=102.0)
+    assert (seen.finished, seen.in_flight, seen.failed) == (1, 1, 0)
 
 
 def test_rollouts_settled_before_count_as_finished_and_not_in_the_rate():
