@@ -2,7 +2,8 @@ import msgspec
 import pytest
 
 from rollbook.errors import InputError
-from rollbook.plan.rollouts import Destination, owed, rollout_of
+from rollbook.plan.rollouts import Destination, numbered, owed, rollout_of
+from rollbook.records.disposition import Rules
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Failed, Interrupted, Scored
 from rollbook.records.record import Record
@@ -48,23 +49,45 @@ def test_a_line_without_identity_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "attempt"),
+    ("outcomes", "is_owed"),
     [
-        ([], 0),
-        ([Failed("agent_run_error")], 1),
-        ([Failed("agent_run_error"), Failed("judge_failed")], 2),
-        ([Failed("agent_run_error"), Interrupted("kill_shaped")], 1),
-        ([Failed("x"), Failed("x"), Failed("x")], None),
-        ([Failed("x", terminal=True)], None),
-        ([Failed("x"), Scored(0.0)], None),
+        ([], True),
+        ([Failed("agent_run_error")], True),
+        ([Failed("agent_run_error"), Failed("judge_failed")], True),
+        ([Failed("agent_run_error"), Interrupted("kill_shaped")], True),
+        ([Failed("x"), Failed("x"), Failed("x")], False),
+        ([Failed("x", terminal=True)], False),
+        ([Failed("x"), Scored(0.0)], False),
     ],
 )
-def test_what_is_owed_and_under_which_number(outcomes, attempt):
+def test_what_is_owed_is_what_a_resume_would_run(outcomes, is_owed):
     standings = Standings()
     for outcome in outcomes:
         standings.add(Record(RolloutKey(2, 1), 0, outcome))
-    found = list(owed([rollout()], standings))
-    assert [one.attempt for one in found] == ([] if attempt is None else [attempt])
-    for one in found:
-        assert msgspec.json.decode(one.line).get("_ng_attempt_index") == (attempt or None)
-        assert one.stamps.get("_ng_attempt_index") == (attempt or None)
+    assert list(owed([rollout()], standings)) == [rollout()] * is_owed
+
+
+def test_what_is_owed_is_asked_when_its_turn_comes_and_goes_out_in_plan_order():
+    plan = [rollout(ROW | {"_ng_task_index": task}) for task in range(3)]
+    standings = Standings()
+    still_owed = owed(plan, standings)
+    assert next(still_owed) == plan[0]
+    standings.add(Record(plan[1].key, 0, Scored(1.0)))
+    assert list(still_owed) == plan[2:]
+
+
+@pytest.mark.parametrize("cap", [1, 2, 5])
+def test_the_rules_of_the_run_say_how_many_failures_are_enough(cap):
+    standings = Standings()
+    for spent in range(cap):
+        assert len(list(owed([rollout()], standings, Rules(cap)))) == 1, spent
+        standings.add(Record(RolloutKey(2, 1), 0, Failed("agent_run_error")))
+    assert list(owed([rollout()], standings, Rules(cap))) == []
+
+
+def test_an_attempts_number_travels_in_its_row_and_on_its_records_and_changes_nothing_else():
+    sent = numbered(rollout(), 2)
+    assert sent.attempt == 2
+    assert msgspec.json.decode(sent.line) == ROW | {"_ng_attempt_index": 2}
+    assert sent.stamps == rollout().stamps | {"_ng_attempt_index": 2}
+    assert numbered(sent, 3) == numbered(rollout(), 3)
