@@ -211,9 +211,15 @@ class Round:
     def _ending(self, session: Session) -> Iterator[str]:
         number = session.blow.signal if session.struck and session.blow else None
         ends = {-number, 128 + number, -signal.SIGKILL} if number is not None else set()
+        if number == signal.SIGINT and self._was_not_opened():
+            ends.add(1)  # an interpreter that has not reached its program yet ends so
         if session.code not in ENDS | ends:
             said = (self.base / f"{len(self.sessions) - 1}.err").read_text(errors="replace")[-300:]
             yield f"exit code {session.code} after {session.blow}: {said}"
+
+    def _was_not_opened(self) -> bool:
+        """Whether the log is as the session before left it."""
+        return claims.files_in(self.folder).get(claims.LOG) == self.before.get(claims.LOG)
 
     def _judge_the_end(self) -> None:
         if self.sessions[-1].code != 0:
