@@ -9,7 +9,7 @@ from pathlib import Path
 from aiohttp import web
 
 from rollbook.cli.entry import exit_code_of
-from stub import lines
+from stub import AGENT, ENVIRONMENT, adding, lines
 
 
 class Answer:
@@ -44,11 +44,16 @@ class RunFolder:
 
     def run(self, stub, *flags):
         """Run the command; nothing is tried again within it, unless a flag says so."""
+        answer = self.run_unread(stub, *flags)
+        assert_sound(self.results, self.failures, self.plan, self.log)
+        return answer
+
+    def run_unread(self, stub, *flags):
+        """Run the command, and leave its files unread."""
         before = len(stub.requests)
         named = ["-i", str(self.input), "-o", str(self.output), "--concurrency", "1", "--retry-for", "0"]
         answer = said(["eval", "run", "--no-serve", *named, *flags, *stub.overrides])
         self.sent = [identity(row) for row in stub.requests[before:]]
-        assert_sound(self.results, self.failures, self.plan, self.log)
         return answer
 
     def resume(self, stub, *flags):
@@ -58,7 +63,8 @@ class RunFolder:
         answer = said(["eval", "status", str(self.output), "--json"])
         document = json.loads(answer.out)
         assert document["exit_code"] == answer.code
-        return document
+        (run,) = document["runs"]
+        return run
 
     def told_manifest(self):
         return json.loads(self.manifest.read_bytes())
@@ -119,3 +125,32 @@ def json_reply(**fields):
 
 
 SERVER_ERROR = status_reply(500)
+
+
+def planned(task, **extra):
+    """Return a line of a plan; the rows below are as NeMo Gym 0.7 writes them: none names its run."""
+    row = {"responses_create_params": {"input": f"add {task} and {task}"}, "agent_ref": {"name": AGENT}}
+    return row | {"_ng_task_index": task, "_ng_rollout_index": 0} | extra
+
+
+def scored(task, reward=1.0, **extra):
+    who = {"_ng_task_index": task, "_ng_rollout_index": 0, "agent_ref": {"name": AGENT}}
+    return {"reward": reward, "response": {"output": []}} | who | {"_ng_environment_server": ENVIRONMENT} | extra
+
+
+def failed(task, failure_class="agent_run_error", **extra):
+    who = {"_ng_task_index": task, "_ng_rollout_index": 0, "agent_ref": {"name": AGENT}}
+    return {"_ng_failure_class": failure_class} | who | {"_ng_environment_server": ENVIRONMENT} | extra
+
+
+def omitted(task, failure_class="kill_shaped", **extra):
+    return failed(task, failure_class, _ng_no_persist=True, _ng_omitted_rollout=True, **extra)
+
+
+def built(root, tasks, results=(), failures=()):
+    """Return a folder as a collector without a manifest leaves it."""
+    folder = RunFolder(root).asks(adding(tasks))
+    folder.plan.write_bytes(lines([planned(task) for task in range(tasks)]))
+    folder.results.write_bytes(lines(results))
+    folder.failures.write_bytes(lines(failures))
+    return folder
