@@ -28,6 +28,7 @@ from rollbook.errors import NothingProducedError, RollbookError
 MOST_SESSIONS: Final = 8
 STRIDE: Final = 97
 SPARSE: Final = 397
+MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  bytes are cut, no disk is tried
 Image = dict[str, bytes]
 Cut = tuple[str, int | None]
 
@@ -43,7 +44,7 @@ class Recording:
 
 def recorded() -> Recording:
     """Run to the end, and take down what was written."""
-    base = Path(tempfile.mkdtemp(prefix="rollbook-cuts-"))
+    base = Path(tempfile.mkdtemp(prefix="rollbook-cuts-", dir=MEMORY))
     stream, first = Stream(), 0
     tap = Tap(base / "out", stream)
     try:
@@ -82,7 +83,7 @@ def image_after(recording: Recording, steps: int) -> Image:
 
 
 def _laid_out(image: Image) -> Path:
-    base = Path(tempfile.mkdtemp(prefix="rollbook-cuts-"))
+    base = Path(tempfile.mkdtemp(prefix="rollbook-cuts-", dir=MEMORY))
     (base / "out").mkdir()
     for name, data in image.items():
         (base / "out" / name).write_bytes(data)
