@@ -3,6 +3,7 @@
 Rules:
 * A row that is no JSON (too deep, a lone surrogate, a value of no JSON type) becomes a failure that keeps the evidence.
 * A line that readers would refuse is not written.
+* The outcome of a failures row is what its line reads back as, so that a session and its files never differ.
 
 Source: collection.md §4.2; case RC-09.
 """
@@ -17,8 +18,9 @@ from rollbook.records.ending import Ending
 from rollbook.records.failure_kinds import AGENT_RUN_ERROR_FAILURE_CLASS
 from rollbook.records.keys import NG_FAILURE_EVIDENCE_KEY
 from rollbook.records.nesting import not_too_deep
-from rollbook.records.outcome import Failed, Outcome, without_body
+from rollbook.records.outcome import Failed, Outcome
 from rollbook.records.place import File
+from rollbook.records.reading import read_row
 from rollbook.records.task import Rollout
 
 _EVIDENCE_KEPT: Final = 2000
@@ -39,9 +41,10 @@ def saved_line(rollout: Rollout, ending: Ending, run: RunStamp) -> SavedLine:
     file, row = saved_row(ending, rollout.stamps, run)
     try:
         line = not_too_deep(encode(row))
+        outcome = ending.outcome if file is File.RESULTS else read_row(line, file).outcome
     except _NOT_JSON as error:
         return _unwritable(rollout, ending, run, error)
-    return SavedLine(file, line + b"\n", without_body(ending.outcome))
+    return SavedLine(file, line + b"\n", outcome)
 
 
 def _unwritable(rollout: Rollout, ending: Ending, run: RunStamp, error: Exception) -> SavedLine:
