@@ -14,7 +14,7 @@ Source: collection.md §4.11, §5.4, §17.1, §21.1, §21.3.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rollbook.records.alike import alike_rollouts
@@ -184,7 +184,8 @@ class Standings:
         open_attempt = self.columns.attempts.open_attempt(seat)
         if open_attempt is not None and self._is_latest(seat, open_attempt):
             alive = rules.live_session is not None and self.columns.attempts.session(seat) == rules.live_session
-            if alive and not self.columns.attempts.was_cut(seat, open_attempt):
+            last = open_attempt + 1 == self.columns.attempts.next_number(seat)
+            if alive and last and not self.columns.attempts.was_cut(seat, open_attempt):
                 return Disposition.IN_FLIGHT
             return Disposition.INTERRUPTED if disposition in OWED else disposition
         return self._unsent(disposition, rules)
@@ -251,10 +252,11 @@ class Standings:
         """Return the counts by group, and how many rollouts are in no plan."""
         groups = [GroupCount(*name) for name in self.columns.names]
         asked = {self.columns.seats.get(task << 32 | rollout, NO_ROW) for task, rollout, _ in rules.rerun_masked}
+        nobody_approved = replace(rules, rerun_masked=frozenset())
         alike, others = alike_rollouts(self.columns, self.table, apart=asked, of_plan_only=of_plan_only)
         for one in alike:
             record = None if one.row == NO_ROW else self.table.record(one.row, _ANY)
-            disposition = self._unsent(disposition_of(record, one.spent, rules), rules)
+            disposition = self._unsent(disposition_of(record, one.spent, nobody_approved), rules)
             groups[one.group].add(disposition, self.table, one.row, one.count, one.rewards)
         unplanned = 0
         for packed, seat in others:
