@@ -175,7 +175,16 @@ def appended_rows(folder):
     return ("--limit", "6", "--num-repeats", "2"), [(task, repeat) for task in (2, 3, 4, 5) for repeat in (0, 1)]
 
 
-EXTENSIONS = [more_repeats, larger_limit, no_limit, appended_rows]
+def repeated_rows(folder):
+    folder.asks(adding(2) + adding(1))
+    return ("--num-repeats", "2"), [(0, 2), (0, 3)]
+
+
+def fewer_tasks_and_more_repeats(_folder):
+    return ("--limit", "1", "--num-repeats", "4"), [(0, 2), (0, 3)]
+
+
+EXTENSIONS = [more_repeats, larger_limit, no_limit, appended_rows, repeated_rows, fewer_tasks_and_more_repeats]
 
 
 @pytest.mark.parametrize("extension", EXTENSIONS)
@@ -210,6 +219,30 @@ def test_a_longer_plan_is_the_runs_own_from_then_on(small, extension):
         assert small.resume(stub, *flags).code == 0
         assert small.sent == []
     assert small.plan.read_bytes() == plan
+
+
+def test_repeats_that_are_added_go_on_with_the_seeds(folder):
+    flags = ("+num_repeats_add_seed=true", "--num-repeats")
+    with serving() as stub:
+        folder.asks(adding(1)).run(stub, *flags, "2")
+        assert folder.resume(stub, *flags, "4").code == 0
+        bodies = [row["responses_create_params"]["metadata"]["extra_body"] for row in stub.requests]
+    assert [json.loads(body)["seed"] for body in bodies] == [0, 1, 2, 3]
+
+
+def test_a_longer_plan_under_another_model_is_planned_when_it_is_told_to_and_not_before(folder):
+    with serving() as stub:
+        deployed(stub)
+        folder.asks(adding(3)).run(stub, "--limit", "2")
+        plan = folder.plan.read_bytes()
+        deployed(stub, model="large")
+        assert folder.resume(stub).code == 1
+        assert folder.plan.read_bytes() == plan
+        answer = folder.resume(stub, "+allow_unsafe_resume=true")
+        assert answer.code == 0
+        assert folder.sent == [(2, 0, 0)]
+        assert "the plan grows by 1 rollouts" in " ".join(answer.text.split())
+        assert folder.resume(stub).code == 1
 
 
 def test_a_smaller_limit_keeps_the_plan_and_says_so(folder):

@@ -97,15 +97,14 @@ def agreed_manifest(
     found = differences(manifest.configuration_keys, keys)
     comparison, grow = _compared(found, paths, manifest, rows)
     agreement = verdict(found, comparison)
-    notes = list(agreement.notes)
-    if agreement.refused is not None:
-        if not terms.settings.allow_unsafe_resume:
-            raise ResumeRefusedError(agreement.refused)
-        return manifest, [*notes, f"resumed all the same: {agreement.refused}"], [str(one) for one in found]
-    if comparison.added:
+    mixes = agreement.refused is not None
+    if mixes and not terms.settings.allow_unsafe_resume:
+        raise ResumeRefusedError(agreement.refused)
+    notes = [*agreement.notes, *([f"resumed all the same: {agreement.refused}"] if mixes else ())]
+    if comparison.added and not comparison.is_another_plan:
         plan = extend_plan(paths, manifest.plan, grow())
-        manifest = manifest.model_copy(update={"plan": plan, **_identity(keys)})
-    return manifest, notes, [str(one) for one in found if one.drift is not Drift.IRRELEVANT]
+        manifest = manifest.model_copy(update={"plan": plan} | ({} if mixes else _identity(keys)))
+    return manifest, notes, [str(one) for one in found if mixes or one.drift is not Drift.IRRELEVANT]
 
 
 def _compared(
