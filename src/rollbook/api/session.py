@@ -31,12 +31,13 @@ from rollbook.plan.expand import Expansion
 from rollbook.plan.rollouts import rollout_of
 from rollbook.plan.targets import name_in
 from rollbook.records.bulk import fold_plan
+from rollbook.records.columns import packed_key
 from rollbook.records.coverage import Coverage
 from rollbook.records.disposition import Rules
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
 from rollbook.records.manifest import RunManifest
-from rollbook.records.reading import plan_head, planned_line
+from rollbook.records.reading import planned_line
 from rollbook.records.standing import Standings
 from rollbook.records.task import Rollout
 from rollbook.servers.serving.deployment import Deployment
@@ -224,7 +225,7 @@ class PlanLines:
         session = self.session
         is_owed = session.standings.owed_test(session.rules)
         for line in planned_lines(session.run.paths, session.manifest):
-            if is_owed(plan_head(line.text)[0]):
+            if is_owed(packed_key(planned_line(line.text).key)):
                 yield rollout_of(line.text, session.directory.find)
 
 

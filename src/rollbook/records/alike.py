@@ -46,4 +46,5 @@ def alike_rollouts(
         alike.count += 1
         if kind == SCORED_KIND:
             alike.rewards += rewards[row]
-    return list(found.values()), ((packed, seat) for packed, seat in columns.seats.items() if seat in others)
+    left = ((packed, seat) for packed, seat in columns.seats.items() if seat in others) if others else iter(())
+    return list(found.values()), left

@@ -14,15 +14,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rollbook.records.attempts import ATTEMPT_BITS, MOST_SESSIONS
-from rollbook.records.columns import PLANNED, RolloutColumns
+from rollbook.records.columns import LOW, PLANNED, STRIDE, RolloutColumns
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.place import File, Place
 from rollbook.records.reading import (
+    PLAIN_RESULT,
+    PLAIN_USAGE,
     PLAN_HEAD,
-    RESULT_HEAD,
     SHALLOW,
     UNREADABLE,
     USAGE_HEAD,
+    PlainResult,
+    PlainUsage,
+    PlainUsageResult,
     ResultHead,
     named,
     read_row,
@@ -57,6 +61,12 @@ class Tokens:
         if type(usage.total_tokens) is int:
             self.total_tokens += usage.total_tokens
 
+    def add_plain(self, usage: PlainUsage) -> None:
+        """Add what plain results say."""
+        self.input_tokens += usage.input_tokens
+        self.output_tokens += usage.output_tokens
+        self.total_tokens += usage.total_tokens
+
     def counts(self) -> Mapping[str, int] | None:
         """Return the sums that are not zero, or None when no result named any."""
         sums = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
@@ -75,34 +85,46 @@ class Planned:
 def fold_plan(lines: Lines, standings: Standings, on_fault: OnFault) -> Planned:
     """Note every planned line; one that names no rollout, or one named before, is a fault."""
     planned, columns = Planned(), standings.columns
-    seats, decode = columns.seats, PLAN_HEAD.decode
+    decode, seat_of = PLAN_HEAD.decode, columns.seats.setdefault
     first = count = len(columns.row)
-    groups = array("I")
-    known: dict[tuple[bytes, object], int] = {}
+    groups, group_of = array("I"), _Groups(columns, planned)
+    group = 0
+    before: tuple[bytes, object] = (b"", b"")
     for number, _, _, text in lines:
         try:
             head = decode(text)
         except UNREADABLE as error:
             on_fault(number, error)
             continue
-        packed, asked = head.task << 32 | head.rollout, (bytes(head.agent_ref), head.server)
-        group = known.get(asked) if type(head.server) is not dict else None
-        if group is None:
-            name = named(*asked)
-            group = known[asked] = columns.names.number(name)
-            planned.first_lines.setdefault(name, number)
-        seat = seats.setdefault(packed, count)
+        asked = (bytes(head.agent_ref), head.server)
+        if asked != before:
+            group, before = group_of(asked, number), asked
+        task = head.task
+        seat = seat_of(task << 32 | (task * STRIDE + head.rollout) & LOW, count)
         if seat == count:
             count += 1
             groups.append(group)
         elif seat >= first or not _plan_known(columns, seat, group):
-            on_fault(number, ValueError(f"rollout {packed >> 32}-{packed & 0xFFFFFFFF} is planned twice"))
+            on_fault(number, ValueError(f"rollout {task}-{head.rollout} is planned twice"))
             continue
         planned.rollouts += 1
     columns.grow(count - first)
     columns.flags[first:] = array("B", bytes([PLANNED]) * (count - first))
     columns.group[first:] = groups
     return planned
+
+
+class _Groups:
+    """The number of each (agent, stamped server), with the line that named it first."""
+
+    def __init__(self, columns: RolloutColumns, planned: Planned) -> None:
+        self._names = columns.names
+        self._lines = planned.first_lines
+
+    def __call__(self, asked: tuple[bytes, object], line: int) -> int:
+        name = named(*asked)
+        self._lines.setdefault(name, line)
+        return self._names.number(name)
 
 
 def _plan_known(columns: RolloutColumns, seat: int, group: int) -> bool:
@@ -121,7 +143,7 @@ def fold_reservations(numbers: list[int], standings: Standings, session: int) ->
     session = min(session, MOST_SESSIONS)
     triples = iter(numbers)
     for task, rollout, attempt in zip(triples, triples, triples, strict=True):
-        packed = task << 32 | rollout
+        packed = task << 32 | (task * STRIDE + rollout) & LOW
         seat = seats.get(packed)
         if seat is None:
             seat = columns.seat(packed)
@@ -135,49 +157,60 @@ def fold_reservations(numbers: list[int], standings: Standings, session: int) ->
 def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: Tokens | None = None) -> None:
     """Fold the lines of a results file, and add up in `tokens` what they say they used."""
     columns, table = standings.columns, standings.table
-    seats, rows, last = columns.seats, columns.row, columns.last
+    seat_of, rows, last = columns.seats.get, columns.row, columns.last
     handed_out, ended = columns.attempts.handed_out.bits, columns.attempts.ended.bits
     add_attempt, add_kind, add_source = table.attempts.append, table.kinds.append, table.origins.append
     add_reward, add_file, add_before = table.rewards.append, table.files.append, table.before.append
     add_offset, add_length, add_line = table.offsets.append, table.lengths.append, table.lines.append
-    decode, source_of = (RESULT_HEAD if tokens is None else USAGE_HEAD).decode, _Sources(standings)
-    source, named_before = 0, ("", b"", None)
+    decode, source_of = (PLAIN_RESULT if tokens is None else PLAIN_USAGE).decode, _Sources(standings)
+    source, ref_before, run_before, server_before = 0, b"", "", None
+    used_in = used_out = used_in_all = 0
     for number, offset, length, text in lines:
         try:
             head = decode(text if length < SHALLOW else not_too_deep(text))
-        except UNREADABLE as error:
-            on_fault(number, error)
+        except UNREADABLE:
+            _add(standings, number, (offset, length, text), on_fault, tokens)
             continue
-        if tokens is not None:
-            tokens.add(head)
-        seat = seats.get(head.task << 32 | head.rollout)
-        reward, attempt = head.reward, head.attempt or 0
-        if (
-            seat is None
-            or last[seat] != NO_ROW
-            or type(reward) is not float
-            or reward - reward != 0
-            or head.mask_sample
-            or attempt >= ATTEMPT_BITS
-            or not handed_out[seat] >> attempt & 1
-            or type(head.run_id) is not str
-        ):
-            standings.add(read_row(text, File.RESULTS, Place(File.RESULTS, offset, length, number)))
+        task, attempt = head.task, head.attempt or 0
+        seat = seat_of(task << 32 | (task * STRIDE + head.rollout) & LOW)
+        if seat is None or last[seat] != NO_ROW or attempt >= ATTEMPT_BITS or not handed_out[seat] >> attempt & 1:
+            _add(standings, number, (offset, length, text), on_fault, tokens)
             continue
-        named_by = (head.run_id, bytes(head.agent_ref), head.server)
-        if named_by != named_before:
-            source, named_before = source_of(head), named_by
+        if type(head) is PlainUsageResult and head.response is not None and (usage := head.response.usage) is not None:
+            used_in += usage.input_tokens
+            used_out += usage.output_tokens
+            used_in_all += usage.total_tokens
+        ref = bytes(head.agent_ref)
+        if ref != ref_before or head.run_id != run_before or head.server != server_before:
+            source, ref_before, run_before, server_before = source_of(head), ref, head.run_id, head.server
         rows[seat] = last[seat] = len(table.attempts)
         add_attempt(attempt)
         add_kind(SCORED_KIND)
         add_source(source)
-        add_reward(reward)
+        add_reward(head.reward)
         add_file(_RESULTS)
         add_offset(offset)
         add_length(length)
         add_line(number)
         add_before(NO_ROW)
         ended[seat] |= 1 << attempt
+    if tokens is not None:
+        tokens.add_plain(PlainUsage(used_in, used_out, used_in_all))
+
+
+def _add(
+    standings: Standings, number: int, line: tuple[int, int, bytes], on_fault: OnFault, tokens: Tokens | None
+) -> None:
+    """Fold one line that is not plain."""
+    offset, length, text = line
+    try:
+        if tokens is not None:
+            tokens.add(USAGE_HEAD.decode(not_too_deep(text)))
+        record = read_row(text, File.RESULTS, Place(File.RESULTS, offset, length, number))
+    except UNREADABLE as error:
+        on_fault(number, error)
+    else:
+        standings.add(record)
 
 
 class _Sources:
@@ -187,7 +220,7 @@ class _Sources:
         self._sources = standings.table.sources
         self._known: dict[tuple[str, bytes, str | None], int] = {}
 
-    def __call__(self, head: ResultHead) -> int:
+    def __call__(self, head: PlainResult) -> int:
         key = (head.run_id, bytes(head.agent_ref), head.server)
         found = self._known.get(key)
         if found is None:

@@ -15,6 +15,8 @@ from rollbook.records.shared import Shared
 from rollbook.records.table import NO_ROW
 
 PLANNED: Final = 1
+STRIDE: Final = 61
+LOW: Final = 0xFFFFFFFF
 _NOTHING: Final = array("i", [NO_ROW]).tobytes()
 
 
@@ -51,9 +53,15 @@ class RolloutColumns:
 
 def packed_key(key: RolloutKey) -> int:
     """Return a key as one number."""
-    return key.task << 32 | key.rollout
+    return packed(key.task, key.rollout)
 
 
-def unpacked_key(packed: int) -> RolloutKey:
+def packed(task: int, rollout: int) -> int:
+    """Return a task and a rollout as one number whose low bits differ where either does, as a hash table likes it."""
+    return task << 32 | (task * STRIDE + rollout) & LOW
+
+
+def unpacked_key(number: int) -> RolloutKey:
     """Return the key that a number stands for."""
-    return RolloutKey(packed >> 32, packed & 0xFFFFFFFF)
+    task = number >> 32
+    return RolloutKey(task, (number - task * STRIDE) & LOW)

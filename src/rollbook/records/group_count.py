@@ -5,6 +5,7 @@ Rules:
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from rollbook.records.coverage import FAILED_DISPOSITIONS, Coverage, covered
@@ -54,3 +55,13 @@ class GroupCount:
         """The mean of the rewards that count; None where there is none."""
         scored = self.dispositions[Disposition.SCORED]
         return self.rewards / scored if scored else None
+
+
+def coverage_of(groups: Iterable[GroupCount], planned: int | None = None, unplanned: int = 0) -> Coverage:
+    """Return where the rollouts of all `groups` stand, together with `unplanned` ones."""
+    counts: Counter[Disposition] = Counter()
+    classes: Counter[str] = Counter()
+    for group in groups:
+        counts.update(group.dispositions)
+        classes.update(group.classes)
+    return covered(counts, classes, planned, unplanned)

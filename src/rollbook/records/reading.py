@@ -10,7 +10,7 @@ Source: collection.md §1.3, §1.6, §1.7, §4.2, §4.11, §5.4.1, §21.1.
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -40,7 +40,7 @@ _ROLLOUTS_OF_A_TASK: Final = 0xFFFFFFFF
 _Index = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class _Head(msgspec.Struct, gc=False):
+class _Head(msgspec.Struct, gc=False, kw_only=True):
     """The keys of a saved row that say who it is and how it ended.
 
     Identity is strict; what a producer may have written as anything is read as what it is, and believed where it fits.
@@ -79,6 +79,32 @@ class UsageHead(ResultHead, gc=False):
     response: _Response | list[msgspec.Raw] | str | int | float | bool | None = None
 
 
+class PlainUsage(msgspec.Struct, gc=False):
+    """Tokens, as almost all results state them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+
+
+class _PlainResponse(msgspec.Struct, gc=False):
+    usage: PlainUsage | None = None
+
+
+class PlainResult(_Head, gc=False):
+    """A result as almost all are: a number for a reward, nothing masked, and the name of a run."""
+
+    reward: float
+    run_id: str = msgspec.field(name=RUN_ID_KEY)
+    mask_sample: Literal[False] | None = None
+
+
+class PlainUsageResult(PlainResult, gc=False):
+    """A plain result, and the tokens that it used."""
+
+    response: _PlainResponse | None = None
+
+
 class _FailureHead(_Head, gc=False):
     failure_class: Any = msgspec.field(name=keys.NG_FAILURE_CLASS_KEY, default=None)
     legacy_class: Any = msgspec.field(name=keys.NG_FAILURE_LEGACY_CLASS_KEY, default=None)
@@ -108,6 +134,8 @@ class _Answer(msgspec.Struct):
 
 
 RESULT_HEAD: Final = msgspec.json.Decoder(ResultHead)
+PLAIN_RESULT: Final = msgspec.json.Decoder(PlainResult)
+PLAIN_USAGE: Final = msgspec.json.Decoder(PlainUsageResult)
 USAGE_HEAD: Final = msgspec.json.Decoder(UsageHead)
 _FAILURE: Final = msgspec.json.Decoder(_FailureHead)
 _TYPED: Final = msgspec.json.Decoder(_Typed)
@@ -184,13 +212,6 @@ def planned_line(line: bytes) -> PlannedLine:
     """
     head = PLAN_HEAD.decode(line)
     return PlannedLine(RolloutKey(head.task, head.rollout), *named(bytes(head.agent_ref), head.server))
-
-
-def plan_head(line: bytes) -> tuple[int, bytes, str | None]:
-    """Return a planned line's packed key, its `agent_ref` as it stands, and the server that it is stamped with."""
-    head = PLAN_HEAD.decode(line)
-    server = head.server
-    return head.task << 32 | head.rollout, bytes(head.agent_ref), server if type(server) is str else None
 
 
 def usage_of(head: ResultHead) -> Usage | None:

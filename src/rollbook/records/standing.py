@@ -12,16 +12,15 @@ Rules:
 Source: collection.md §4.11, §5.4, §17.1, §21.1, §21.3.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rollbook.records.alike import alike_rollouts
-from rollbook.records.columns import PLANNED, RolloutColumns, packed_key, unpacked_key
-from rollbook.records.coverage import Coverage, covered
+from rollbook.records.columns import PLANNED, RolloutColumns, packed, packed_key, unpacked_key
+from rollbook.records.coverage import Coverage
 from rollbook.records.disposition import DEFAULT_RULES, OWED, Disposition, Rules, disposition_of
-from rollbook.records.group_count import GroupCount
+from rollbook.records.group_count import GroupCount, coverage_of
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Evidence, Failed, NeverStarted, Omitted, Result
 from rollbook.records.record import Record
@@ -153,11 +152,11 @@ class Standings:
 
     def losses(self) -> Iterator[tuple[RolloutKey, tuple[int, ...]]]:
         """Yield each rollout of which attempts were lost, and which."""
-        for packed, seat in self.columns.seats.items():
+        for number, seat in self.columns.seats.items():
             if self.columns.attempts.open_attempt(seat) is not None:
                 lost = tuple(self.columns.attempts.lost(seat))
                 if lost:
-                    yield unpacked_key(packed), lost
+                    yield unpacked_key(number), lost
 
     def is_planned(self, key: RolloutKey) -> bool:
         """Whether the plan holds `key`."""
@@ -171,8 +170,8 @@ class Standings:
 
     def standings(self, rules: Rules = DEFAULT_RULES) -> Iterator[Standing]:
         """Yield where every rollout stands that the plan or a record names, in the order in which they were named."""
-        for packed, seat in self.columns.seats.items():
-            yield self._at(seat, unpacked_key(packed), rules)
+        for number, seat in self.columns.seats.items():
+            yield self._at(seat, unpacked_key(number), rules)
 
     def _at(self, seat: int, key: RolloutKey, rules: Rules) -> Standing:
         record = self.table.record(self.columns.row[seat], key) if self.columns.row[seat] != NO_ROW else None
@@ -205,25 +204,25 @@ class Standings:
         """Return a test of whether a rollout, by its packed key, is owed as the fold stands when it is asked."""
         seats, rows, kinds, attempts = self.columns.seats, self.columns.row, self.table.kinds, self.columns.attempts
 
-        def is_owed(packed: int) -> bool:
-            seat = seats.get(packed)
+        def is_owed(number: int) -> bool:
+            seat = seats.get(number)
             if seat is None:
                 return True
             if rows[seat] != NO_ROW and kinds[rows[seat]] == SCORED_KIND and attempts.open_attempt(seat) is None:
                 return False
-            return self._at(seat, unpacked_key(packed), rules).disposition in OWED
+            return self._at(seat, unpacked_key(number), rules).disposition in OWED
 
         return is_owed
 
     def tasks(self) -> int:
         """Return how many tasks the plan or a record names."""
-        return len({packed >> 32 for packed in self.columns.seats})
+        return len({number >> 32 for number in self.columns.seats})
 
     def __iter__(self) -> Iterator[Record]:
         """Yield the records that stand."""
-        for packed, seat in self.columns.seats.items():
+        for number, seat in self.columns.seats.items():
             if self.columns.row[seat] != NO_ROW:
-                yield self.table.record(self.columns.row[seat], unpacked_key(packed))
+                yield self.table.record(self.columns.row[seat], unpacked_key(number))
 
     def __len__(self) -> int:
         """Return how many rollouts the plan or a record names."""
@@ -236,22 +235,13 @@ class Standings:
 
     def coverage(self, planned: int | None = None, rules: Rules = DEFAULT_RULES) -> Coverage:
         """Count where the planned rollouts stand; without a plan in the fold, `planned` says how many there are."""
-        counts: Counter[Disposition] = Counter()
-        classes: Counter[str] = Counter()
-        groups, unplanned = self._counted(rules, of_plan_only=planned is None)
-        for group in groups:
-            counts.update(group.dispositions)
-            classes.update(group.classes)
-        return covered(counts, classes, planned, unplanned)
+        groups, unplanned = self.counted(rules, of_plan_only=planned is None)
+        return coverage_of(groups, planned, unplanned)
 
-    def groups(self, rules: Rules = DEFAULT_RULES) -> tuple[GroupCount, ...]:
-        """Count where the planned rollouts stand, for each agent and environment server that the plan names."""
-        return self._counted(rules, of_plan_only=True)[0]
-
-    def _counted(self, rules: Rules, *, of_plan_only: bool) -> tuple[tuple[GroupCount, ...], int]:
-        """Return the counts by group, and how many rollouts are in no plan."""
+    def counted(self, rules: Rules = DEFAULT_RULES, *, of_plan_only: bool = True) -> tuple[tuple[GroupCount, ...], int]:
+        """Count by agent and environment server; return the counts, and how many rollouts are in no plan."""
         groups = [GroupCount(*name) for name in self.columns.names]
-        asked = {self.columns.seats.get(task << 32 | rollout, NO_ROW) for task, rollout, _ in rules.rerun_masked}
+        asked = {self.columns.seats.get(packed(task, rollout), NO_ROW) for task, rollout, _ in rules.rerun_masked}
         nobody_approved = replace(rules, rerun_masked=frozenset())
         alike, others = alike_rollouts(self.columns, self.table, apart=asked, of_plan_only=of_plan_only)
         for one in alike:
@@ -259,11 +249,11 @@ class Standings:
             disposition = self._unsent(disposition_of(record, one.spent, nobody_approved), rules)
             groups[one.group].add(disposition, self.table, one.row, one.count, one.rewards)
         unplanned = 0
-        for packed, seat in others:
+        for key, seat in others:
             if of_plan_only and not self.columns.flags[seat] & PLANNED:
                 unplanned += 1
                 continue
-            standing, row = self._at(seat, unpacked_key(packed), rules), self.columns.row[seat]
+            standing, row = self._at(seat, unpacked_key(key), rules), self.columns.row[seat]
             reward = self.table.rewards[row] if standing.disposition is Disposition.SCORED else 0.0
             groups[self.columns.group[seat]].add(standing.disposition, self.table, row, 1, reward)
         return tuple(group for group in groups if group.dispositions), unplanned

@@ -23,7 +23,7 @@ from rollbook.ledger.manifest_store import SessionLog
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.coverage import Coverage, covered
 from rollbook.records.disposition import Disposition, Rules
-from rollbook.records.group_count import GroupCount
+from rollbook.records.group_count import GroupCount, coverage_of
 from rollbook.records.identity import RolloutKey
 from rollbook.records.manifest import SessionEntry
 from rollbook.records.run_status import Damage, GroupStatus, RunState, RunStatus, SessionStatus, not_owed_by, owed_by
@@ -70,8 +70,8 @@ def run_status(output: Path) -> RunStatus:
     """Return how the run at `output` is."""
     reading = read_run(output)
     history, standings = reading.history, reading.history.standings
-    groups = standings.groups(reading.rules)
-    coverage = standings.coverage(rules=reading.rules)
+    groups, unplanned = standings.counted(reading.rules)
+    coverage = coverage_of(groups, unplanned=unplanned)
     return RunStatus(
         output=reading.paths.output,
         state=_state(reading, coverage),
