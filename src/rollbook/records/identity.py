@@ -21,6 +21,8 @@ ROLLOUT_INDEX_KEY_NAME: Final = "_ng_rollout_index"
 ATTEMPT_INDEX_KEY_NAME: Final = "_ng_attempt_index"
 ROLLOUT_ID_KEY_NAME: Final = "_ng_rollout_id"
 RUN_ID_KEY: Final = "_ng_run_id"
+MOST_ATTEMPTS: Final = 1_000_000
+"""The highest number that an attempt may have; who reads a higher one reads a damaged line."""
 
 _ROLLOUT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ATTEMPT_SUFFIX = re.compile(r".*-a[1-9][0-9]*")

@@ -15,7 +15,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from rollbook.records.disposition import DEFAULT_CAP
-from rollbook.records.identity import RolloutKey
+from rollbook.records.identity import MOST_ATTEMPTS, RolloutKey
 
 SCHEMA_VERSION: Final = 1
 
@@ -142,7 +142,14 @@ def read_log_event(line: bytes) -> LogEvent:
         msgspec.DecodeError: it is no event that this version knows.
 
     """
-    return _LOG_EVENT.decode(line)
+    event = _LOG_EVENT.decode(line)
+    if isinstance(event, Reserved | Refused | Cut) and not _are_attempts(event.a):
+        raise msgspec.ValidationError("its numbers are no attempts: task, rollout, attempt, and so on")
+    return event
+
+
+def _are_attempts(numbers: list[int]) -> bool:
+    return len(numbers) % 3 == 0 and min(numbers, default=0) >= 0 and max(numbers[2::3], default=0) <= MOST_ATTEMPTS
 
 
 def log_line(event: LogEvent) -> bytes:

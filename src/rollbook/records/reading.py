@@ -18,6 +18,7 @@ from rollbook.records import keys
 from rollbook.records.failure_kinds import KILL_SHAPED_FAILURE_CLASS, Delivery, delivery_of, stage_of
 from rollbook.records.identity import (
     ATTEMPT_INDEX_KEY_NAME,
+    MOST_ATTEMPTS,
     ROLLOUT_INDEX_KEY_NAME,
     RUN_ID_KEY,
     TASK_INDEX_KEY_NAME,
@@ -38,6 +39,7 @@ UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _ROLLOUTS_OF_A_TASK: Final = 0xFFFFFFFF
 
 _Index = Annotated[int, msgspec.Meta(ge=0)]
+_Attempt = Annotated[int, msgspec.Meta(ge=0, le=MOST_ATTEMPTS)]
 
 
 class _Head(msgspec.Struct, gc=False, kw_only=True):
@@ -48,7 +50,7 @@ class _Head(msgspec.Struct, gc=False, kw_only=True):
 
     task: _Index = msgspec.field(name=TASK_INDEX_KEY_NAME)
     rollout: Annotated[int, msgspec.Meta(ge=0, le=_ROLLOUTS_OF_A_TASK)] = msgspec.field(name=ROLLOUT_INDEX_KEY_NAME)
-    attempt: _Index | None = msgspec.field(name=ATTEMPT_INDEX_KEY_NAME, default=None)
+    attempt: _Attempt | None = msgspec.field(name=ATTEMPT_INDEX_KEY_NAME, default=None)
     run_id: Any = msgspec.field(name=RUN_ID_KEY, default=None)
     agent_ref: msgspec.Raw = msgspec.Raw()
     server: Any = msgspec.field(name=keys.NG_ENVIRONMENT_SERVER_KEY, default=None)
