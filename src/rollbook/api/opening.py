@@ -9,6 +9,7 @@ Source: collection.md §1.8, §5.1, §5.2, §5.4; cases RC-16, RC-18, RC-20.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 from uuid import uuid4
 
 from omegaconf import DictConfig
@@ -35,6 +36,9 @@ from rollbook.recovery.plan_digest import PlanDigest as Digests
 
 Rows = Callable[[], Iterable[JsonObject]]
 """Plans this command's rows, as a fresh run would; called only when they have to be looked at."""
+
+
+_ROWS: Final = f"{INPUTS}.rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +99,22 @@ def agreed_manifest(
     """
     keys = terms.keys(*_agents_and_servers(history.plan.first_lines))
     found = differences(manifest.configuration_keys, keys)
-    comparison, grow = _compared(found, paths, manifest, rows)
+    unchecked = terms.settings.allow_unsafe_resume and _dataset_is_gone(found)
+    comparison, grow = _compared(() if unchecked else found, paths, manifest, rows)
     agreement = verdict(found, comparison)
     mixes = agreement.refused is not None
     if mixes and not terms.settings.allow_unsafe_resume:
         raise ResumeRefusedError(agreement.refused)
     notes = [*agreement.notes, *([f"resumed all the same: {agreement.refused}"] if mixes else ())]
+    notes += ["resumed all the same: the dataset is gone, and was not compared with the plan"] if unchecked else []
     if comparison.added and not comparison.is_another_plan:
         plan = extend_plan(paths, manifest.plan, grow())
         manifest = manifest.model_copy(update={"plan": plan} | ({} if mixes else _identity(keys)))
     return manifest, notes, [str(one) for one in found if mixes or one.drift is not Drift.IRRELEVANT]
+
+
+def _dataset_is_gone(found: Iterable[Difference]) -> bool:
+    return any(one.key == _ROWS and one.new is None for one in found)
 
 
 def _compared(
@@ -124,7 +134,7 @@ def _lines(rows: Iterable[JsonObject]) -> Iterator[tuple[RolloutKey, bytes]]:
 
 def _identity(keys: Mapping[str, str]) -> dict[str, object]:
     return {
-        "input_sha256": keys.get(f"{INPUTS}.rows"),
+        "input_sha256": keys.get(_ROWS),
         "configuration_sha256": configuration_sha256(keys),
         "configuration_keys": dict(keys),
     }
