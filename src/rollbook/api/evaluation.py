@@ -89,6 +89,16 @@ async def unless_stopped(work: Coroutine[None, None, None], stop: Stop) -> None:
     await working
 
 
+def _what_next(coverage: Coverage) -> str:
+    """Say what helps a run that produced nothing."""
+    if coverage.owed:
+        return "Go on with --resume once the cause is mended"
+    held = coverage.held + coverage.held_interrupted
+    if held:
+        return f"{held} of them are held for a decision: run them again with --resubmit"
+    return "All attempts are spent: start anew with --overwrite, or give another --output"
+
+
 class _Evaluation:
     """What is made of a session's plan."""
 
@@ -163,13 +173,13 @@ class _Evaluation:
         done = coverage.settled_with_result
         if done == 0 and sent == 0:
             raise NothingProducedError(
-                f"nothing is left to run: the attempts of all {coverage.planned} rollouts are spent, and none produced "
-                f"a result; see {self._paths.failures}. Start anew with --overwrite, or give another --output"
+                f"a resume would run nothing, and none of the {coverage.planned} rollouts produced a result; "
+                f"see {self._paths.failures}. {_what_next(coverage)}"
             )
         if done == 0:
             raise NothingProducedError(
                 f"None of the {sent} dispatched rollouts produced a result {dict(coverage.failed_by_class)}; "
-                f"see {self._paths.failures}, and go on with --resume once the cause is mended"
+                f"see {self._paths.failures}. {_what_next(coverage)}"
             )
         if self._settings.require_complete and done < coverage.planned:
             raise IncompleteEvaluationError(
