@@ -1,0 +1,7 @@
+"""How long properties are looked for: `--hypothesis-profile nightly` looks longer."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "nightly", max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
