@@ -16,9 +16,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
 
+from aiohttp import web
+
 from cases.started import Ended, Started
 from rollbook.cli.entry import exit_code_of
-from stub import Stub, lines
+from stub import Script, Stub, lines
 
 Key = tuple[int, int]
 RESULTS, FAILURES, PLAN = "r.jsonl", "r_failures.jsonl", "r_materialized_inputs.jsonl"
@@ -123,6 +125,11 @@ class Played:
         """Return every file of the folder."""
         return {path.name: path.read_bytes() for path in self.folder.iterdir()}
 
+    def untouched_but(self, before: dict[str, bytes], names: set[str]) -> bool:
+        """Whether what was not empty before is as it was, apart from `names`."""
+        after = self.files()
+        return all(after.get(name) == data for name, data in before.items() if name not in names and data)
+
     def put(self, name: str, data: bytes) -> None:
         """Write a file."""
         (self.folder / name).write_bytes(data)
@@ -150,6 +157,22 @@ class Played:
         for name in (RESULTS, FAILURES):
             if (self.folder / name).exists():
                 self.put(name, lines_as_they_are([without(row, ("_ng_run_id",)) for row in self.rows(name)]))
+
+
+def prompt_of(row: dict) -> str:
+    """Return what a row asks."""
+    return row["responses_create_params"]["input"]
+
+
+def answering(text: str, reward: float = 1.0) -> Script:
+    """Answer everything with this text."""
+    return lambda row: web.json_response(row | {"reward": reward, "response": {"output": []}, "text": text})
+
+
+def failing(*tasks: int, **more: object) -> Script:
+    """Fail these tasks each time, and answer the rest."""
+    failure = {"_ng_failure_class": "agent_run_error", "_ng_failure_message": "no", **more}
+    return lambda row: web.json_response(failure) if row["_ng_task_index"] in tasks else None
 
 
 class _Strike:

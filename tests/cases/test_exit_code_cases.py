@@ -3,9 +3,8 @@
 import signal
 
 import pytest
-from aiohttp import web
 
-from cases.played import FAILURES, RESULTS, Played, called
+from cases.played import FAILURES, RESULTS, Played, called, failing
 from stub import adding, serving
 
 TASKS, CAP = 4, 3
@@ -16,12 +15,6 @@ def played(tmp_path):
     """Four tasks; the test says what becomes of them."""
     with serving() as stub:
         yield Played(tmp_path, stub, adding(TASKS))
-
-
-def failing(tasks, **more):
-    """Fail these tasks each time, and answer the rest."""
-    failure = {"_ng_failure_class": "agent_run_error", "_ng_failure_message": "no", **more}
-    return lambda row: web.json_response(failure) if row["_ng_task_index"] in tasks else None
 
 
 def codes(played, *flags):
@@ -54,7 +47,7 @@ def test_rc_53_a_complete_run_ends_with_0(played):
 
 
 def test_rc_53_a_run_with_failures_that_are_final_ends_with_0_unless_everything_was_asked_for(played):
-    played.stub.script = failing({1, 2}, _ng_failure_terminal=True)
+    played.stub.script = failing(1, 2, _ng_failure_terminal=True)
     assert codes(played) == [0]
     assert complete_codes(played) == (4, 4)
     assert nothing_more_is_sent(played)
@@ -75,7 +68,7 @@ def test_rc_53_an_interrupted_run_ends_with_the_signals_code_and_its_chain_goes_
 
 
 def test_rc_53_a_chain_ends_when_what_fails_is_at_its_cap(played):
-    played.stub.script = failing({1})
+    played.stub.script = failing(1)
     assert codes(played) == [3] * (CAP - 1) + [0]
     assert played.times()[1, 0] == CAP
     assert complete_codes(played) == (4, 4)
@@ -84,15 +77,15 @@ def test_rc_53_a_chain_ends_when_what_fails_is_at_its_cap(played):
 
 
 def test_rc_53_a_run_that_still_owes_something_ends_with_4_where_everything_was_asked_for(played):
-    played.stub.script = failing({1})
+    played.stub.script = failing(1)
     assert played.run("--require-complete").code == 4
     assert played.status()[0] == 3
-    played.stub.script = failing(set())
+    played.stub.script = failing()
     assert complete_codes(played) == (0, 0)
 
 
 def test_rc_53_a_chain_that_produces_nothing_ends_as_well(played):
-    played.stub.script = failing(set(range(TASKS)))
+    played.stub.script = failing(*range(TASKS))
     assert codes(played) == [3] * (CAP - 1) + [0]
     assert set(played.times().values()) == {CAP}
     assert complete_codes(played) == (4, 4)
@@ -101,13 +94,13 @@ def test_rc_53_a_chain_that_produces_nothing_ends_as_well(played):
 
 
 def test_rc_53_a_run_that_produces_nothing_and_never_will_ends_with_0(played):
-    played.stub.script = failing(set(range(TASKS)), _ng_failure_terminal=True)
+    played.stub.script = failing(*range(TASKS), _ng_failure_terminal=True)
     assert codes(played) == [0]
     assert nothing_more_is_sent(played)
 
 
 def test_rc_53_a_damaged_run_ends_with_5_and_names_file_and_line(played):
-    played.stub.script = failing({1})
+    played.stub.script = failing(1)
     played.run("--concurrency", "1")
     lines = played.bytes_of(RESULTS).splitlines(keepends=True)
     played.put(RESULTS, b"".join([lines[0], b"x" * (len(lines[1]) - 1) + b"\n", *lines[2:]]))
