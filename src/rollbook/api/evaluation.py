@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 
 import msgspec
 
+from rollbook.api.batch import StatusFile, aggregation_of
 from rollbook.api.options import policy_of, run_of
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
 from rollbook.api.session import PlanLines, Planned, Session
@@ -27,9 +28,10 @@ from rollbook.records.codec import RunStamp
 from rollbook.records.coverage import Coverage
 from rollbook.records.event import Observe, RunPlanned
 from rollbook.records.json_values import JsonObject
-from rollbook.records.outcome import Scored
-from rollbook.scoring.tally import Tally
+from rollbook.records.run_status import RunState
+from rollbook.scoring.tally import scores_of
 from rollbook.verbs.aggregate import aggregate
+from rollbook.verbs.batch_status import IncompleteReason
 from rollbook.verbs.collect import Engine, collect
 
 
@@ -133,21 +135,42 @@ class _Evaluation:
 
     async def carried_out(self, plan: Planned) -> EvaluationResult:
         """Collect what the plan owes, then aggregate what stands."""
-        standings = self._session.standings
-        before = [record.outcome.reward for record in standings if isinstance(record.outcome, Scored)]
-        settled = plan.rollouts - plan.owed
-        self._observe(RunPlanned(plan.tasks, plan.rollouts, settled, len(before), sum(before)))
+        session = self._session
+        groups, _ = session.standings.counted(session.rules)
+        scored = sum(group.coverage.scored for group in groups)
+        rewards = sum(group.rewards for group in groups)
+        self._observe(RunPlanned(plan.tasks, plan.rollouts, plan.rollouts - plan.owed, scored, rewards))
+        status = self._status_file()
         if plan.owed:
-            await self._collect()
-        coverage = self._session.coverage()
+            async with status.kept():
+                await self._collect()
+        coverage = session.coverage()
         if not coverage.law_holds:
-            self._session.notes.append(
+            session.notes.append(
                 f"the files hold records beyond the plan's {plan.rollouts} rollouts; the counts are off"
             )
+        return await self._concluded(coverage, plan.owed, status)
+
+    async def _concluded(self, coverage: Coverage, sent: int, status: StatusFile) -> EvaluationResult:
         if self.stop.why is not None:
+            status.write(RunState.INTERRUPTED, reason=IncompleteReason.INTERRUPTED)
             return self._result(coverage, [])
-        self._refuse_empty(coverage, plan.owed)
-        return self._result(coverage, await self._aggregated())
+        try:
+            self._refuse_empty(coverage, sent)
+        except RunError:
+            status.write(RunState.FINISHED, reason=IncompleteReason.REJECTED)
+            raise
+        status.write(RunState.FINISHED)
+        metrics = await self._aggregated()
+        status.write(RunState.FINISHED, aggregation_of(metrics))
+        return self._result(coverage, metrics)
+
+    def _status_file(self) -> StatusFile:
+        session, settings = self._session, self._settings
+        rules = session.rules_of(None)
+        return StatusFile(
+            self._paths, session.manifest, session.standings, rules, session.clock, settings.batch_manifest_fpath
+        )
 
     async def _collect(self) -> None:
         session = self._session
@@ -195,12 +218,15 @@ class _Evaluation:
         return await aggregate(self._paths, session.standings, session.planned_of(), session.deployment)
 
     def _result(self, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
-        tally, notes = Tally(), self._session.notes
-        for record in self._session.standings:
-            tally.add(record)
+        notes = self._session.notes
         for entry in metrics:
             if "aggregation_error" in entry:
                 notes.append(f"metrics of {entry['agent_ref']} could not be computed: {entry['aggregation_error']}")
         return EvaluationResult(
-            tally.scores(), coverage, files_of(self._paths), tuple(metrics), tuple(notes), self.stop.why
+            scores_of(self._session.standings),
+            coverage,
+            files_of(self._paths),
+            tuple(metrics),
+            tuple(notes),
+            self.stop.why,
         )

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from rollbook.api.batch import check_batch
 from rollbook.api.opening import Terms, adopted_manifest, agreed_manifest, fresh_manifest
 from rollbook.api.options import plan_options, prompt_of, sources_of
 from rollbook.api.provenance import session_entry
@@ -24,7 +25,7 @@ from rollbook.config.attempt_cap import max_rollout_attempts
 from rollbook.errors import ConfigError, DamagedRunError, InputError, LedgerError
 from rollbook.ledger.history import History, check_plan, planned_lines, read_history
 from rollbook.ledger.manifest_store import write_manifest
-from rollbook.ledger.reader import plain_lines
+from rollbook.ledger.reader import plain_lines, scan
 from rollbook.ledger.run import Draft, Run
 from rollbook.plan.directory import Directory
 from rollbook.plan.expand import Expansion
@@ -113,6 +114,7 @@ class Session:
         named: dict[tuple[str | None, str | None], None] = {}
         with self.run.drafted(_watched(self._rows(expansion), named)) as draft:
             self.notes += expansion.notes
+            check_batch(settings.batch_manifest_fpath, scan(draft.making.aside))
             yield Planned(expansion.tasks, draft.rollouts, draft.rollouts, lambda: self._begin(draft, named))
 
     def _rows(self, expansion: Expansion) -> Iterable[JsonObject]:
@@ -154,6 +156,7 @@ class Session:
             )
             self.notes += notes
         self._check_names(history)
+        check_batch(self.request.settings.batch_manifest_fpath, planned_lines(self.run.paths, self.manifest))
         self._open(self.manifest, drift, history.log.session)
         if history.plan.rollouts != self.manifest.plan.rollouts:
             self._fold_plan()

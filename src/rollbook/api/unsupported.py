@@ -12,7 +12,6 @@ from rollbook.errors import ConfigError
 
 LATER: Final = frozenset(
     {
-        "batch_manifest_fpath",
         "count_failure_classes_as_zero",
         "count_missing_rollouts_as_zero",
         "dispatch_all_started_within_s",

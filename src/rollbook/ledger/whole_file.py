@@ -22,6 +22,12 @@ class WholeFile:
         self._temporary = Path(name)
         self.file: BinaryIO = os.fdopen(descriptor, "wb", buffering=1 << 20)
 
+    @property
+    def aside(self) -> Path:
+        """Where what was written lies until it is in place."""
+        self.file.flush()
+        return self._temporary
+
     def seal(self) -> None:
         """Make everything that was written durable, still aside."""
         self.file.flush()

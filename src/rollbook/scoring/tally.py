@@ -8,12 +8,23 @@ Rules:
 Source: cases RC-71, RC-74, RC-84; collection.md §4.11.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rollbook.records.outcome import Scored
+from rollbook.records.coverage import covered
+from rollbook.records.disposition import Disposition
+from rollbook.records.outcome import (
+    Evidence,
+    Failed,
+    Interrupted,
+    Masked,
+    NeverStarted,
+    Outcome,
+    Scored,
+    Unscored,
+)
 from rollbook.records.record import Record
 from rollbook.records.standing import Coverage, Standings
 from rollbook.scoring.estimates import PassAtK, clustered_standard_error, mean_reward, pass_at_powers
@@ -81,19 +92,24 @@ class Tally:
 
     def scores(self) -> RunScores:
         """Return the scores of what was folded so far."""
-        by_agent: defaultdict[str, defaultdict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
-        for record in self._standings:
-            by_agent[record.agent or NO_AGENT][record.key.task].append(record)
-        agents: list[AgentScore] = []
-        tasks: list[TaskScore] = []
-        for agent, records in sorted(by_agent.items()):
-            groups = [records[task] for task in sorted(records)]
-            agents.append(_agent_score(agent, groups))
-            tasks.extend(_task_score(agent, group) for group in groups)
-        return RunScores(tuple(agents), tuple(tasks))
+        return scores_of(self._standings)
 
 
-def _agent_score(agent: str, groups: Sequence[Sequence[Record]]) -> AgentScore:
+def scores_of(standings: Standings) -> RunScores:
+    """Return the scores of the records that stand."""
+    by_agent: defaultdict[str, defaultdict[int, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
+    for record in standings:
+        by_agent[record.agent or NO_AGENT][record.key.task].append(record.outcome)
+    agents: list[AgentScore] = []
+    tasks: list[TaskScore] = []
+    for agent, outcomes in sorted(by_agent.items()):
+        groups = [outcomes[task] for task in sorted(outcomes)]
+        agents.append(_agent_score(agent, groups))
+        tasks.extend(_task_score(agent, task, outcomes[task]) for task in sorted(outcomes))
+    return RunScores(tuple(agents), tuple(tasks))
+
+
+def _agent_score(agent: str, groups: Sequence[Sequence[Outcome]]) -> AgentScore:
     rewards = [_rewards(group) for group in groups]
     return AgentScore(
         agent=agent,
@@ -102,25 +118,38 @@ def _agent_score(agent: str, groups: Sequence[Sequence[Record]]) -> AgentScore:
         mean=mean_reward(rewards),
         standard_error=clustered_standard_error(rewards),
         pass_at_k=pass_at_powers(rewards, max(map(len, groups))) if any(rewards) else (),
-        coverage=_coverage(record for group in groups for record in group),
+        coverage=_coverage(outcome for group in groups for outcome in group),
     )
 
 
-def _task_score(agent: str, group: Sequence[Record]) -> TaskScore:
-    return TaskScore(agent, group[0].key.task, mean_reward([_rewards(group)]), _coverage(group))
+def _task_score(agent: str, task: int, group: Sequence[Outcome]) -> TaskScore:
+    return TaskScore(agent, task, mean_reward([_rewards(group)]), _coverage(group))
 
 
-def _rewards(group: Iterable[Record]) -> list[float]:
-    return [record.outcome.reward for record in group if isinstance(record.outcome, Scored)]
+def _rewards(group: Iterable[Outcome]) -> list[float]:
+    return [outcome.reward for outcome in group if isinstance(outcome, Scored)]
 
 
-def _coverage(records: Iterable[Record]) -> Coverage:
-    standings = Standings()
-    planned = 0
-    for record in records:
-        standings.add(record)
-        planned += 1
-    return standings.coverage(planned)
+def _coverage(outcomes: Iterable[Outcome]) -> Coverage:
+    """Count how rollouts stand of which nothing but their latest outcome is asked."""
+    counts: Counter[Disposition] = Counter()
+    classes: Counter[str] = Counter()
+    for outcome in outcomes:
+        counts[_STANDING[type(outcome)]] += 1
+        if isinstance(outcome, Failed):
+            classes[outcome.failure_class] += 1
+    return covered(counts, classes, None, 0)
+
+
+_STANDING: Final[Mapping[type, Disposition]] = {
+    Scored: Disposition.SCORED,
+    Masked: Disposition.MASKED,
+    Unscored: Disposition.UNSCORED,
+    Failed: Disposition.RETRYABLE,
+    Interrupted: Disposition.INTERRUPTED,
+    NeverStarted: Disposition.NEVER_STARTED,
+    Evidence: Disposition.UNTOUCHED,
+}
 
 
 def _is_behind(task: TaskScore, best: float | None) -> bool:

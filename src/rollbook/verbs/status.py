@@ -78,7 +78,7 @@ def run_status(output: Path) -> RunStatus:
         run_id=history.manifest.run_id if history.manifest else history.log.run_id,
         managed=history.manifest is not None,
         coverage=coverage,
-        groups=tuple(map(_group, groups)),
+        groups=tuple(map(group_status, groups)),
         sessions=tuple(_sessions(history)),
         attempts=standings.attempts_handed_out(),
         refused=standings.refused_attempts,
@@ -143,7 +143,8 @@ def _state(reading: Reading, coverage: Coverage) -> RunState:
     return RunState.FINISHED if ended_well or not coverage.owed else RunState.INTERRUPTED
 
 
-def _group(count: GroupCount) -> GroupStatus:
+def group_status(count: GroupCount) -> GroupStatus:
+    """Return the counts of one agent and environment server as a status tells them."""
     kinds = dict(sorted(count.kinds.items()))
     return GroupStatus(count.agent, count.server, count.coverage, count.mean_reward, kinds, count.final_zeros)
 

@@ -28,7 +28,7 @@ def collect(tmp_path):
         config = RolloutCollectionConfig(
             input_jsonl_fpath=str(tmp_path / "in.jsonl"),
             output_jsonl_fpath=str(tmp_path / "out" / "r.jsonl"),
-            **settings,
+            **{"retry_for_s": 0} | settings,
         )
         parser.set_global_config_dict(OmegaConf.create(stub.config()))
         try:
@@ -177,6 +177,8 @@ ACTED_ON = {
         "route_failures_to_sidecar",
         "skills",
     ),
+    *("allow_unsafe_resume", "batch_manifest_fpath", "durability", "interrupt_grace_s", "resubmit", "retry_for_s"),
+    *("retry_terminal_timeouts", "take_over"),
 }
 
 
