@@ -75,17 +75,38 @@ def as_saved_by_an_editor(path):
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
 
 
-def test_rc_58_artifacts_edited_elsewhere_are_resumed_without_losing_their_first_row(run):
+RUN_FILES = ("r.jsonl", "r_failures.jsonl", "r_materialized_inputs.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("edited", "removed"),
+    [(RUN_FILES[:2], ()), (RUN_FILES, ("r_manifest.json", "r_manifest.log"))],
+    ids=["rows of a run", "all of a folder without a manifest"],
+)
+def test_rc_58_artifacts_edited_elsewhere_are_resumed_without_losing_their_first_row(run, edited, removed):
     broken = "add 1 and 1"
     with serving(lambda row: failed("no") if row["responses_create_params"]["input"] == broken else None) as stub:
         outcome = run(stub, lines(adding(3)), "+route_failures_to_sidecar=true")
-        for name in ("r.jsonl", "r_failures.jsonl", "r_materialized_inputs.jsonl"):
+        for name in edited:
             as_saved_by_an_editor(outcome.folder / name)
+        for name in removed:
+            (outcome.folder / name).unlink()
         stub.script, before = (lambda _row: None), len(stub.requests)
-        outcome = run(stub, b"", "--resume")
+        outcome = run(stub, lines(adding(3)), "--resume")
         assert [row["responses_create_params"]["input"] for row in stub.requests[before:]] == [broken]
     assert outcome.code == 0
     assert "3 of 3" in outcome.text
+
+
+def test_rc_58_a_plan_edited_elsewhere_is_named_and_nothing_is_sent(run):
+    with serving(lambda row: failed("no") if "add 1" in row["responses_create_params"]["input"] else None) as stub:
+        outcome = run(stub, lines(adding(3)), "+route_failures_to_sidecar=true")
+        as_saved_by_an_editor(outcome.folder / RUN_FILES[2])
+        before = len(stub.requests)
+        outcome = run(stub, lines(adding(3)), "--resume")
+        assert len(stub.requests) == before
+    assert outcome.code == 5
+    assert "r_materialized_inputs.jsonl: not the plan" in outcome.text.replace("\n", "")
 
 
 HOSTILE = "a\u0000b\u001b[31mred\rreturn\ttab"
@@ -110,7 +131,7 @@ def test_rc_61_control_characters_travel_unchanged(run):
 def test_rc_61_a_failures_class_and_message_reach_the_terminal_as_escapes_alone(run):
     with serving(lambda row: failed(HOSTILE) if "add 1" in row["responses_create_params"]["input"] else None) as stub:
         outcome = run(stub, lines(adding(2)), "+route_failures_to_sidecar=true")
-    assert outcome.code == 0
+    assert outcome.code == 3
     assert outcome.rows("r_failures.jsonl")[0]["_ng_failure_message"] == HOSTILE
     assert all("\\x1b[31mred\\rreturn\\ttab" in text for text in (outcome.out, outcome.err))
     assert raw_controls(outcome.text) == set()

@@ -12,6 +12,7 @@ from rollbook.config import parser
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.errors import (
     ConfigError,
+    DamagedRunError,
     IncompleteEvaluationError,
     InputError,
     NothingProducedError,
@@ -217,11 +218,27 @@ async def test_a_resumed_run_counts_what_is_settled_and_finishes_no_more_than_it
     assert sum(isinstance(event, AttemptEnded) for event in events) == 1
 
 
+def name_another_agent(folder):
+    plan = folder / "r_materialized_inputs.jsonl"
+    plan.write_bytes(plan.read_bytes().replace(b'"name":"adder"', b'"name":"gone"'))
+
+
+async def test_a_plan_that_was_edited_is_not_the_one_of_the_manifest_and_sends_nothing(collect, tmp_path):
+    with serving(failing(500)) as stub:
+        await collect(stub, route_failures_to_sidecar=True)
+        name_another_agent(tmp_path / "out")
+        before = len(stub.requests)
+        with pytest.raises(DamagedRunError, match=r"r_materialized_inputs\.jsonl: not the plan"):
+            await collect(stub, route_failures_to_sidecar=True, resume_from_cache=True)
+        assert len(stub.requests) == before
+
+
 async def test_a_plan_that_names_an_agent_who_is_gone_sends_nothing(collect, tmp_path):
     with serving(failing(500)) as stub:
         await collect(stub, route_failures_to_sidecar=True)
-        plan = tmp_path / "out" / "r_materialized_inputs.jsonl"
-        plan.write_bytes(plan.read_bytes().replace(b'"name":"adder"', b'"name":"gone"'))
+        name_another_agent(tmp_path / "out")
+        for name in ("r_manifest.json", "r_manifest.log"):
+            (tmp_path / "out" / name).unlink()
         before = len(stub.requests)
         with pytest.raises(ConfigError, match=r"r_materialized_inputs\.jsonl:1: .*gone.*\n.*--overwrite"):
             await collect(stub, route_failures_to_sidecar=True, resume_from_cache=True)
