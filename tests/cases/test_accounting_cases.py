@@ -101,6 +101,24 @@ def test_an_attempt_that_left_no_result_is_saved_once_as_kill_shaped_and_held(fo
     assert folder.status()["recovery"]["omitted"] == 1
 
 
+@pytest.mark.parametrize(
+    ("reply", "code", "said"),
+    [
+        (json_reply(_ng_no_persist=True), 0, "run them again with --resubmit"),
+        (JUDGE_FAILED, 0, "run them again with --resubmit"),
+        (SERVER_ERROR, 3, "Go on with --resume"),
+        (json_reply(_ng_failure_class="x", _ng_failure_terminal=True), 0, "start anew with --overwrite"),
+    ],
+    ids=["interrupted", "not judged", "failed", "settled"],
+)
+def test_a_run_that_produced_nothing_says_what_would_help(folder, stub, reply, code, said):
+    stub.script = reply
+    for flags in ((), ("--resume",)):
+        answer = folder.run(stub, *flags)
+        assert answer.code == code
+        assert said in " ".join(answer.text.split())
+
+
 def test_interruptions_spend_no_cap_however_many_there_are(folder, stub, monkeypatch):
     monkeypatch.setenv(CAP, "1")
     stub.script = replies({(1,): json_reply(_ng_no_persist=True)})
@@ -307,6 +325,14 @@ def test_an_attempt_of_an_earlier_session_is_never_taken_for_one_in_flight_when_
     told = five.told_manifest()
     assert (told["run_id"], told["sessions"][-1]["number"]) == (run_id, 2)
     assert [event["session"] for event in rows_of(five.log) if event["t"] == "open"] == [1, 2]
+
+
+@pytest.mark.parametrize("numbers", [[4, 0], [4, 0, -1], [4, 0, 10**9], [4, 0, 10**30]])
+def test_a_line_of_the_log_that_names_no_attempts_is_damage_with_its_line(five, stub, numbers):
+    later_session(five, 2, {"t": "reserve", "a": numbers})
+    assert [damage["place"] for damage in five.status()["damage"]] == [f"{five.log}:8"]
+    assert five.resume(stub).code == 5
+    assert five.sent == []
 
 
 # A large run

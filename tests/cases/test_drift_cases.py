@@ -136,6 +136,20 @@ def test_a_refused_resume_goes_on_when_it_is_told_to_and_keeps_what_differed(hal
     assert any("temperature" in key for key in half_done.told_manifest()["sessions"][-1]["drift"])
 
 
+def test_a_dataset_that_is_gone_is_named_and_needed_unless_it_is_told_to_go_on_without(half_done):
+    half_done.input.unlink()
+    with serving() as stub:
+        deployed(stub)
+        answer = half_done.resume(stub)
+        assert answer.code == 1
+        assert "in.jsonl: no such dataset" in answer.text.replace("\n", "")
+        assert stub.requests == []
+        answer = half_done.resume(stub, "+allow_unsafe_resume=true")
+    assert answer.code == 0
+    assert half_done.sent == [(2, 0, 1), (3, 0, 1)]
+    assert "the dataset is gone" in answer.text
+
+
 def test_a_damaged_line_ends_the_resume_with_5_and_is_left_behind_when_told_to(half_done):
     half_done.results.write_bytes(half_done.results.read_bytes() + b'["broken"]\n')
     with serving() as stub:

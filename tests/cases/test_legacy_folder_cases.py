@@ -287,6 +287,20 @@ def test_rows_that_name_a_run_whose_manifest_and_log_are_gone_give_the_folder_it
     assert folder.sent == [(2, 0, 1)]
 
 
+@pytest.mark.parametrize("attempt", [10**7, 2**31, 10**30, -1, "1", 0.5])
+def test_an_attempt_number_that_nobody_can_have_had_is_damage_with_its_line(tmp_path, stub, attempt):
+    folder = built(tmp_path, 2, [scored(0)], [failed(1), failed(1, _ng_attempt_index=attempt)])
+    assert [damage["place"] for damage in folder.status()["damage"]] == [f"{folder.failures}:2"]
+    assert folder.resume(stub).code == 5
+    assert folder.sent == []
+
+
+def test_a_rollout_may_have_had_very_many_attempts(tmp_path, stub):
+    folder = built(tmp_path, 2, [scored(0)], [failed(1, _ng_attempt_index=99)])
+    folder.resume(stub)
+    assert folder.sent == [(1, 0, 100)]
+
+
 def test_records_of_two_runs_are_not_taken_up_as_one(tmp_path, stub):
     folder = built(tmp_path, 3, [scored(0, _ng_run_id="r1"), scored(1, _ng_run_id="r2")])
     assert folder.status()["state"] == "damaged"
