@@ -1,0 +1,118 @@
+"""The log of a run's attempts: every line comes back, and a file shorter than it says is damage."""
+
+import msgspec
+import pytest
+
+from rollbook.errors import LedgerError
+from rollbook.ledger.history import read_history
+from rollbook.ledger.manifest_store import fold_log, read_log, shortened
+from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.tail import repair_tail
+from rollbook.records.identity import RolloutKey
+from rollbook.records.manifest import (
+    Closed,
+    Cut,
+    Opened,
+    Refused,
+    Reserved,
+    Stopped,
+    flat,
+    log_line,
+    read_log_event,
+    unflat,
+)
+from rollbook.records.standing import Standings
+
+EVENTS = [
+    Opened(1, "r", "2026-09-20T10:00:00Z", (0, 0)),
+    Reserved([0, 0, 0, 3, 1, 2], (10, 20), 1.5),
+    Refused([0, 0, 0], "503"),
+    Cut([3, 1, 2], "SIGTERM"),
+    Stopped("SIGTERM"),
+    Closed("interrupted: SIGTERM", "2026-09-20T10:01:00Z", (30, 40), 60.0),
+]
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return RunPaths(tmp_path / "r.jsonl")
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_an_event_is_one_line_that_reads_back(event):
+    line = log_line(event)
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert read_log_event(line[:-1]) == event
+
+
+@pytest.mark.parametrize("line", [b"{}", b'{"t":"later"}', b'{"t":"stop"}', b"[]", b'{"t":"reserve","a":["x"]}'])
+def test_a_line_of_another_form_is_no_event(line):
+    with pytest.raises(msgspec.DecodeError):
+        read_log_event(line)
+
+
+def test_attempts_are_written_flat_and_come_back():
+    attempts = [(RolloutKey(0, 1), 2), (RolloutKey(3, 4), 5)]
+    assert flat(attempts) == [0, 1, 2, 3, 4, 5]
+    assert list(unflat(flat(attempts))) == attempts
+
+
+def test_the_log_tells_what_was_handed_out_and_what_became_of_it(paths):
+    paths.manifest_log.write_bytes(b"".join(map(log_line, EVENTS)))
+    standings = Standings()
+    summary = fold_log(paths.manifest_log, standings)
+    assert (standings.next_attempt(RolloutKey(0, 0)), standings.next_attempt(RolloutKey(3, 1))) == (1, 3)
+    assert (standings.lost(RolloutKey(0, 0)), standings.lost(RolloutKey(3, 1))) == ((), ())
+    assert standings.stop_reason == "SIGTERM"
+    assert [session.how for session in summary.sessions] == ["interrupted: SIGTERM"]
+    assert list(summary.sizes.values()) == [30, 40]
+
+
+@pytest.mark.parametrize(("results", "failures", "named"), [(29, 40, ["r"]), (30, 39, ["r_failures"]), (30, 41, [])])
+def test_a_file_that_is_shorter_than_the_log_says_is_named(paths, results, failures, named):
+    paths.manifest_log.write_bytes(b"".join(map(log_line, EVENTS)))
+    paths.output.write_bytes(b"x" * results)
+    paths.failures.write_bytes(b"x" * failures)
+    errors = list(shortened(paths, fold_log(paths.manifest_log, Standings())))
+    assert [str(error).split(".jsonl")[0].rpartition("/")[2] for error in errors] == named
+
+
+def test_what_a_session_found_when_it_opened_is_what_the_files_hold_from_then_on(paths):
+    paths.manifest_log.write_bytes(b"".join(map(log_line, [*EVENTS, Opened(2, "r", "", (5, 5))])))
+    assert list(fold_log(paths.manifest_log, Standings()).sizes.values()) == [5, 5]
+
+
+def test_an_unfinished_last_line_is_no_event_and_any_other_fault_names_its_line(paths):
+    paths.manifest_log.write_bytes(log_line(EVENTS[0]) + b'{"t":"res')
+    assert [number for number, _ in read_log(paths.manifest_log)] == [1]
+    paths.manifest_log.write_bytes(log_line(EVENTS[0]) + b'{"t":"res\n' + log_line(EVENTS[4]))
+    with pytest.raises(LedgerError, match=r"r_manifest\.log:2: "):
+        list(read_log(paths.manifest_log))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(b'{"a":1}\n{"b":2', b'{"a":1}\n', id="V15: what is no JSON is cut off"),
+        pytest.param(b'{"a":1}\n{"b":2}', b'{"a":1}\n{"b":2}\n', id="V15: what lacks its newline alone is completed"),
+        pytest.param(b'{"a":1}\n', b'{"a":1}\n', id="a whole file stays"),
+        pytest.param(b'{"a":1}\n7', b'{"a":1}\n', id="JSON that is no object is cut off"),
+        pytest.param(b"\x00\x00", b"", id="a file that never had a line"),
+    ],
+)
+def test_only_an_unterminated_last_line_is_mended_and_what_is_cut_is_kept(paths, before, after):
+    paths.output.write_bytes(before)
+    repair = repair_tail(paths.output)
+    assert paths.output.read_bytes() == after
+    kept = paths.output.with_name("r.jsonl.torn")
+    assert kept.exists() is bool(repair and repair.cut)
+    if kept.exists():
+        assert kept.read_bytes() == before[len(after) :] + b"\n"
+
+
+def test_a_failure_record_of_an_unknown_version_is_damage_that_names_file_and_line(paths):
+    row = b'{"_ng_task_index":0,"_ng_rollout_index":0,"_ng_failure_class":"x"%b}\n'
+    paths.failures.write_bytes(row % b"" + row % b',"rollout_failure":{"schema_version":2}')
+    with pytest.raises(LedgerError, match=r"r_failures\.jsonl:2: .*version 2"):
+        read_history(paths)
