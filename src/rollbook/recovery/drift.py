@@ -51,7 +51,7 @@ _REPORTING: Final = """
     server_queue_max_waiting_ratio timing_summary_interval_s progress verbose
 """
 _ASKED_ANEW: Final = """
-    resume_from_cache resubmit overwrite allow_unsafe_resume reuse_existing_data_preparation
+    resume_from_cache resubmit overwrite allow_unsafe_resume take_over reuse_existing_data_preparation
 """
 _PLAN: Final = """
     limit num_repeats num_repeats_add_seed interleave_repeats input_jsonl_fpath split task_ids agent_name agent_map
