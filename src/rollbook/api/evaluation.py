@@ -98,7 +98,7 @@ def _what_next(coverage: Coverage) -> str:
     held = coverage.held + coverage.held_interrupted
     if held:
         return f"{held} of them are held for a decision: run them again with --resubmit"
-    return "All attempts are spent: start anew with --overwrite, or give another --output"
+    return "The attempts of all of them are spent: start anew with --overwrite, or give another --output"
 
 
 class _Evaluation:
