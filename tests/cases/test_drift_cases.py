@@ -114,7 +114,8 @@ def test_rc_18_speed_settings_are_free_to_change(folder):
         assert folder.asks(adding(8)).run(stub, "--concurrency", "64").code == 3
         assert len(folder.sent) == 8
         stub.script = nothing_fails
-        answer = folder.resume(stub, "--concurrency", "1", "--durability", "flush", "--grace", "1", "-v")
+        speed = ("--concurrency", "1", "--durability", "flush", "--grace", "1", "--take-over", "-v")
+        answer = folder.resume(stub, *speed)
         assert answer.code == 0
         assert [task for task, _, _ in folder.sent] == [1, 3, 5, 7]
         refused = folder.resume(stub, "--concurrency", "1", "--max-output-tokens", "16")
