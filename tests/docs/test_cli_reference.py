@@ -9,6 +9,7 @@ import pytest
 from architecture.source_tree import REPOSITORY, table, words_in_code
 from rollbook import errors
 from rollbook.cli.entry import exit_code_of, gym
+from rollbook.records.run_status import INCOMPLETE, RESUMABLE, VIOLATED
 
 TEXT = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
 
@@ -58,4 +59,4 @@ def test_the_exit_codes_of_the_table_are_those_of_the_program():
     ours = {
         error.exit_code for error in vars(errors).values() if isinstance(error, type) and hasattr(error, "exit_code")
     }
-    assert listed == {0, click.UsageError.exit_code, exit_code_of([]), 130} | ours
+    assert listed == {0, click.UsageError.exit_code, exit_code_of([]), 130} | {RESUMABLE, INCOMPLETE, VIOLATED} | ours
