@@ -110,6 +110,8 @@ def agreed_manifest(
     if comparison.added and not comparison.is_another_plan:
         plan = extend_plan(paths, manifest.plan, grow())
         manifest = manifest.model_copy(update={"plan": plan} | ({} if mixes else _identity(keys)))
+    if terms.settings.allow_unsafe_resume:
+        manifest = manifest.model_copy(update={"unreserved": history.standings.unreserved})
     return manifest, notes, [str(one) for one in found if mixes or one.drift is not Drift.IRRELEVANT]
 
 

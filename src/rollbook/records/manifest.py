@@ -49,7 +49,7 @@ class RunManifest(BaseModel):
     """The manifest of a run.
 
     `adopted`: rows that name no run belong to it as well. `unreserved`: so many records of attempts of which no log
-    tells were there when it was adopted. Source: collection.md §1.8.
+    tells were there when it was adopted, or told to go on without them. Source: collection.md §1.8.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
