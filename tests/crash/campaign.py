@@ -102,7 +102,7 @@ def forking() -> Iterator[Forked]:
 
 @dataclass
 class Campaign:
-    """Rounds on every slot until enough processes were killed, or the time is over."""
+    """Rounds on every slot until enough processes were killed, or one was and the time is over."""
 
     kills: int
     seconds: float
@@ -141,7 +141,7 @@ class Campaign:
     def _another(self) -> int | None:
         with self._lock:
             over = self.count.killed >= self.kills or self.count.bad_rounds >= MOST_BAD_ROUNDS
-            if over or time.monotonic() > self._until:
+            if over or (self.count.killed and time.monotonic() > self._until):
                 return None
             self._next += 1
             return self._next - 1
