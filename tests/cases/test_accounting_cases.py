@@ -309,6 +309,13 @@ def test_a_loss_that_a_signal_cut_is_not_charged(five, stub, sessions, charged):
     assert five.sent == [(4, 0, 3)]
 
 
+def test_an_attempt_that_was_turned_away_is_no_loss(five, stub):
+    later_session(five, 2, reserved(1), {"t": "refused", "a": [4, 0, 1], "why": "503"}, reserved(2))
+    assert five.resume(stub).code == 0
+    assert charges(five) == [(4, 0, 2)]
+    assert five.sent == [(4, 0, 3)]
+
+
 def test_a_rollout_that_has_a_result_is_charged_for_nothing(five, stub):
     later_session(five, 2, {"t": "reserve", "a": [0, 0, 1, 4, 0, 1]})
     later_session(five, 3, {"t": "reserve", "a": [0, 0, 2]})

@@ -165,6 +165,21 @@ def test_a_damaged_line_ends_the_resume_with_5_and_is_left_behind_when_told_to(h
     assert half_done.results.read_bytes().count(b'["broken"]\n') == 1
 
 
+def test_a_run_whose_log_is_lost_goes_on_by_its_records_when_told_to_and_from_then_on(half_done):
+    half_done.log.unlink()
+    with serving(replies({(3,): SERVER_ERROR})) as stub:
+        deployed(stub)
+        answer = half_done.resume(stub)
+        assert answer.code == 5
+        assert "r_manifest.log: 4 records are of attempts" in answer.text.replace("\n", "")
+        assert half_done.resume(stub, "+allow_unsafe_resume=true").code == 3
+        assert half_done.sent == [(2, 0, 1), (3, 0, 1)]
+        assert half_done.status()["damage"] == []
+        stub.script = nothing_fails
+        assert half_done.resume(stub).code == 0
+        assert half_done.sent == [(3, 0, 2)]
+
+
 @pytest.fixture
 def small(folder):
     """A finished run of two tasks, twice each."""
