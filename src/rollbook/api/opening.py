@@ -51,15 +51,18 @@ class Terms:
 
     def keys(self, agents: Iterable[str], servers: Iterable[str]) -> dict[str, str]:
         """Return one digest a dotted key for everything that rollouts of `agents` and `servers` depend on."""
-        settings = self.settings.model_dump(mode="json")
-        return fingerprints(settings, resolved(self.config), agents, servers) | dict(self._inputs())
+        read = dict(self._inputs())
+        settings = self.settings.model_dump(mode="json", exclude=set(read))
+        contents = {f"{INPUTS}.{name}": digest for name, digest in read.items()}
+        return fingerprints(settings, resolved(self.config), agents, servers) | contents
 
     def _inputs(self) -> Iterator[tuple[str, str]]:
-        named = {"rows": self.settings.input_jsonl_fpath, "prompt": self.settings.prompt_config}
-        for name, given in named.items():
+        """Yield the settings that name a file, with the digest of what is in it: that counts, and not where it lies."""
+        for name in ("input_jsonl_fpath", "prompt_config"):
+            given = getattr(self.settings, name)
             path = resolve_read_path(given) if given is not None else None
             if path is not None and path.is_file():
-                yield f"{INPUTS}.{name}", sha256_of(path)
+                yield name, sha256_of(path)
 
 
 def fresh_manifest(

@@ -11,6 +11,7 @@ Source: collection.md §1.6, §5.1, §13 (10).
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 
 from rollbook.clock import Clock
@@ -90,6 +91,7 @@ class Run:
         with explained(self.paths):
             self.paths.output.parent.mkdir(parents=True, exist_ok=True)
             self.lock.acquire()
+            self._sweep()
         try:
             yield
         finally:
@@ -97,6 +99,12 @@ class Run:
                 self.paths.lock.unlink(missing_ok=True)
             self.lock.release()
             _remove_empty(made)
+
+    def _sweep(self) -> None:
+        """Remove files that a dead process was still writing aside."""
+        for path in self.paths.every_file:
+            for aside in path.parent.glob(f".{escape(path.name)}.*.tmp"):
+                aside.unlink(missing_ok=True)
 
     def _refuse_what_is_no_file(self) -> None:
         if self.paths.output.is_dir():

@@ -11,6 +11,7 @@ Source: cases RC-71, RC-74, RC-84; collection.md §4.11.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from rollbook.records.coverage import covered
@@ -132,12 +133,23 @@ def _rewards(group: Iterable[Outcome]) -> list[float]:
 
 def _coverage(outcomes: Iterable[Outcome]) -> Coverage:
     """Count how rollouts stand of which nothing but their latest outcome is asked."""
+    return _covered(tuple(sorted(Counter(map(_ending, outcomes)).items())))
+
+
+def _ending(outcome: Outcome) -> tuple[str, str]:
+    """Return how an outcome counts, and its class where it is a failure."""
+    return _STANDING[type(outcome)].value, outcome.failure_class if isinstance(outcome, Failed) else ""
+
+
+@lru_cache(maxsize=4096)
+def _covered(endings: tuple[tuple[tuple[str, str], int], ...]) -> Coverage:
+    """Return the coverage of so many endings of each kind; the tasks of a run end in few ways."""
     counts: Counter[Disposition] = Counter()
     classes: Counter[str] = Counter()
-    for outcome in outcomes:
-        counts[_STANDING[type(outcome)]] += 1
-        if isinstance(outcome, Failed):
-            classes[outcome.failure_class] += 1
+    for (standing, failure_class), count in endings:
+        counts[Disposition(standing)] += count
+        if failure_class:
+            classes[failure_class] += count
     return covered(counts, classes, None, 0)
 
 
