@@ -25,6 +25,7 @@ from stub import Script, Stub, lines
 Key = tuple[int, int]
 RESULTS, FAILURES, PLAN = "r.jsonl", "r_failures.jsonl", "r_materialized_inputs.jsonl"
 MANIFEST, LOG, LOCK, METRICS = "r_manifest.json", "r_manifest.log", ".r.lock", "r_aggregate_metrics.json"
+BATCH = "r_batch_status.json"
 
 
 class Said(NamedTuple):
@@ -152,7 +153,7 @@ class Played:
 
     def without_manifest(self) -> None:
         """Leave what another program of the field leaves: results, failures and plan alone, rows that name no run."""
-        for name in (MANIFEST, LOG, LOCK, METRICS):
+        for name in (MANIFEST, LOG, LOCK, METRICS, BATCH):
             (self.folder / name).unlink(missing_ok=True)
         for name in (RESULTS, FAILURES):
             if (self.folder / name).exists():

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from cases.broken_locks import ALWAYS, break_locks
 from cases.played import (
+    BATCH,
     FAILURES,
     LOCK,
     LOG,
@@ -225,7 +226,7 @@ def test_rc_19_only_metrics_that_are_missing_are_computed_again(play):
     assert len(played.asked()) == 3
     assert len(played.stub.aggregated) == 2
     after = played.files()
-    assert {name for name in before if after[name] != before[name]} <= {MANIFEST, LOCK}
+    assert {name for name in before if after[name] != before[name]} <= {MANIFEST, LOCK, BATCH}
 
 
 def test_rc_26_a_task_number_is_a_name_and_never_a_position(play):

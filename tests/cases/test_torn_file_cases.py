@@ -3,6 +3,7 @@
 import pytest
 
 from cases.played import (
+    BATCH,
     FAILURES,
     LOCK,
     LOG,
@@ -17,6 +18,7 @@ from cases.played import (
     key_of,
     lines_as_they_are,
     prompt_of,
+    strict,
 )
 from stub import adding, serving
 
@@ -99,6 +101,7 @@ def test_rc_02_a_last_row_that_lacks_only_its_newline_is_work_that_is_done(play,
         played.without_manifest()
     before = played.bytes_of(name)
     played.put(name, before.removesuffix(b"\n"))
+    assert played.status()[0] == 3
     played.stub.script = failing()
     said = played.resume(*CALM)
     assert said.code == 0
@@ -196,7 +199,21 @@ def test_rc_08_emptied_metrics_are_computed_again(finished):
     assert said.code == 0
     assert finished.asked(3) == []
     assert finished.bytes_of(METRICS) == metrics
-    assert finished.untouched_but(before, {LOCK, MANIFEST})
+    assert finished.untouched_but(before, {LOCK, MANIFEST, BATCH})
+
+
+def test_rc_08_an_emptied_batch_status_is_made_again_by_the_next_session(play):
+    played = play(adding(3))
+    played.stub.script = failing(2)
+    played.run(*CALM)
+    played.put(BATCH, b"")
+    before = played.files()
+    assert played.status()[0] == 3
+    played.stub.script = failing()
+    assert played.resume(*CALM).code == 0
+    assert played.asked(3) == [(2, 0)]
+    assert strict(played.bytes_of(BATCH))
+    assert all(played.bytes_of(name).startswith(before[name]) for name in (RESULTS, FAILURES, PLAN, LOG))
 
 
 def test_rc_08_an_emptied_lock_is_held_by_nobody(finished):
