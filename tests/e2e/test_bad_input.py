@@ -79,7 +79,7 @@ def test_a_fault_of_the_command_is_one_message_and_leaves_nothing(gym, tmp_path,
 def test_a_missing_row_key_is_a_failure_row_with_the_servers_answer(gym, tmp_path):
     row = {key: value for key, value in ROW.items() if key != "expected_answer"}
     code, text = gym(*SIMULATED, data=json.dumps(row).encode() + b"\n")
-    assert code == 1
+    assert code == 3
     assert "None of the 1 dispatched rollouts" in text
     saved = json.loads((tmp_path / "out" / "r_failures.jsonl").read_text())
     assert "expected_answer" in saved["_ng_failure_response_body"]

@@ -91,18 +91,28 @@ def test_a_limit_of_zero_runs_nothing_and_says_so(tmp_path):
     assert not (tmp_path / "out" / "r.jsonl").exists()
 
 
+def numbers_in(events, *kinds):
+    flat = [number for event in events if event["t"] in kinds for number in event["a"]]
+    return sorted(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
+
+
 def test_an_interrupted_run_says_where_its_results_are_and_how_to_go_on(tmp_path):
     output = tmp_path / "r.jsonl"
     slow = "++policy_model.responses_api_models.simulated_model.latency={distribution: constant, mean_seconds: 30}"
     command = [sys.executable, "-m", "rollbook.cli", "eval", "run", "--resources-server", "mcqa"]
-    command += ["--model-type", "simulated_model", "-o", str(output), slow]
+    command += ["--model-type", "simulated_model", "-o", str(output), "--grace", "0", slow]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         told = iter(process.stderr.readline, "")
         assert any("rollouts planned" in line for line in told)
-        while not output.exists():
+        log = tmp_path / "r_manifest.log"
+        while not (log.exists() and b'"reserve"' in log.read_bytes()):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, rest = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert f"What finished is in {output}; go on with --resume." in rest
+    assert str(output) in rest
+    assert rest.rstrip().endswith("--resume")
     assert "Traceback" not in rest
+    events = [json.loads(line) for line in log.read_bytes().splitlines()]
+    assert numbers_in(events, "reserve") == numbers_in(events, "cut", "refused")
+    assert [event["t"] for event in events if event["t"] in {"open", "stop", "close"}] == ["open", "stop", "close"]
