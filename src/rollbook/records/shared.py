@@ -1,4 +1,8 @@
-"""Values that many share, kept once and numbered in the order in which they were first seen."""
+"""Values that many share, kept once and numbered in the order in which they were first seen.
+
+Rules:
+* A number names one value for good; nothing is taken out again.
+"""
 
 from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
