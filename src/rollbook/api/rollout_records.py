@@ -32,7 +32,7 @@ from rollbook.records.codec import (
     saved_row,
     stamps_of,
 )
-from rollbook.records.coverage import FAILED_DISPOSITIONS
+from rollbook.records.coverage import FAILED_DISPOSITIONS, Coverage
 from rollbook.records.disposition import OWED, Disposition, Rules, is_result, is_terminal_failure
 from rollbook.records.identity import ATTEMPT_INDEX_KEY_NAME, RUN_ID_KEY, RolloutKey
 from rollbook.records.json_values import JsonMapping, JsonObject
@@ -209,9 +209,8 @@ class RolloutRecords:
 
     def exhausted_count(self, max_attempts: int) -> int:
         """Count the failed rollouts that are not final and have `max_attempts` failures."""
-        return sum(
-            1 for one in self._named.standings(self.rules(max_attempts)) if self._is_exhausted(one, max_attempts)
-        )
+        counted = self.standings.coverage(rules=self.rules(max_attempts))
+        return counted.exhausted + self._held_at_cap(counted, max_attempts)
 
     def stopped_count(self, max_attempts: int) -> int:
         """Count what resume leaves alone although it is neither final nor at `max_attempts`.
@@ -219,11 +218,8 @@ class RolloutRecords:
         A judge failure and a kept answer are left to re-judgment, an interruption of unknown cause to explicit
         recovery.
         """
-        stopped = {Disposition.HELD, Disposition.HELD_INTERRUPTED}
-        held = (
-            one for one in self._named.standings(self.rules(max_attempts)) if one.planned and one.disposition in stopped
-        )
-        return sum(1 for one in held if not self._is_exhausted(one, max_attempts))
+        counted = self.standings.coverage(rules=self.rules(max_attempts))
+        return counted.held + counted.held_interrupted - self._held_at_cap(counted, max_attempts)
 
     def coverage(self) -> JsonObject:
         """Return the saved coverage report: expected = scored + masked + unscored + failed + missing.
@@ -232,6 +228,7 @@ class RolloutRecords:
         imputed here. Source: collection.md §1.12.
         """
         counted = self.standings.coverage(rules=self.rules())
+        at_cap = self._held_at_cap(counted, self.attempt_cap)
         return {
             "expected": counted.planned,
             "scored": counted.scored,
@@ -239,9 +236,9 @@ class RolloutRecords:
             "unscored": counted.unscored,
             "failed": dict(counted.failed_by_class),
             "missing": counted.interrupted + counted.never_started + counted.in_flight + counted.untouched,
-            "exhausted": self.exhausted_count(self.attempt_cap),
+            "exhausted": counted.exhausted + at_cap,
             "terminal": counted.settled,
-            "stopped": self.stopped_count(self.attempt_cap),
+            "stopped": counted.held + counted.held_interrupted - at_cap,
             "imputed": 0,
         }
 
@@ -339,9 +336,12 @@ class RolloutRecords:
             and not is_terminal_failure(failed, retry_terminal_timeouts=self.retry_terminal_timeouts)
         )
 
-    def _is_exhausted(self, one: Standing, cap: int) -> bool:
-        at_cap = one.disposition is Disposition.HELD and self.standings.spent(one.key) >= cap
-        return one.planned and (at_cap or one.disposition is Disposition.EXHAUSTED)
+    def _held_at_cap(self, counted: Coverage, cap: int) -> int:
+        """Count the held rollouts that have `cap` failures: no recovery but a larger cap runs them again."""
+        if counted.held == 0:
+            return 0
+        held = (one for one in self._named.standings() if one.planned and one.disposition is Disposition.HELD)
+        return sum(self.standings.spent(one.key) >= cap for one in held)
 
     def _check_run(self, run_id: str | None, what: str, legacy: bool) -> None:
         if run_id == self.manifest.run_id or (run_id is None and (legacy or self.manifest.adopted)):

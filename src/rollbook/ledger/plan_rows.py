@@ -25,6 +25,7 @@ from rollbook.records.identity import (
     ROLLOUT_INDEX_KEY_NAME,
     TASK_INDEX_KEY_NAME,
     RolloutKey,
+    checked_rollout_id,
     logical_rollout_id,
 )
 from rollbook.records.json_values import JsonMapping, JsonObject
@@ -69,6 +70,10 @@ class _Head(msgspec.Struct):
     @property
     def key(self) -> RolloutKey:
         return RolloutKey(self.task, self.rollout)
+
+    def check_name(self) -> None:
+        if self.rollout_id is not None:
+            checked_rollout_id(str(self.rollout_id))
 
     @property
     def name(self) -> str:
@@ -168,16 +173,18 @@ class PlanOnDisk:
 
     def __init__(self, path: Path, lines: Iterable[Line]) -> None:
         self._path = path
-        keys, names, offsets = array("I"), array("I"), array("q")
-        states_names = False
+        keys, offsets = array("I"), array("q")
+        names: array[int] | None = None
         for line in lines:
             head = self._head_in(line.text, line.number)
-            states_names = states_names or head.rollout_id is not None
+            if names is None and head.rollout_id is not None:
+                names = keys[:]
             keys.append(_hashed(str(head.key)))
-            names.append(_hashed(head.name))
             offsets.append(line.offset)
+            if names is not None:
+                names.append(_hashed(head.name))
         self._by_key = _Index.of(keys, offsets)
-        self._by_name = _Index.of(names, offsets) if states_names else None
+        self._by_name = None if names is None else _Index.of(names, offsets)
         self._refuse_shared_names()
 
     @property
@@ -226,7 +233,7 @@ class PlanOnDisk:
         place = self._path if number is None else f"{self._path}:{number}"
         try:
             head = _HEAD.decode(line)
-            _ = head.name
+            head.check_name()
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InputError) as error:
             raise LedgerError(f"{place}: a line that names no rollout: {error}") from error
         return head

@@ -5,7 +5,9 @@ import pytest
 from rollbook.api.rollout_store import RolloutStore
 from rollbook.errors import LedgerError
 from rollbook.ledger.rollout_record import indexed_records
+from run_folder import SERVER_ERROR, RunFolder, replies
 from saved_run import UNMANAGED, SavedRun, failed, killed, planned, stamped
+from stub import adding, serving
 
 FOUR = [planned(0, 0), planned(0, 1), planned(1, 0), planned(1, 1)]
 
@@ -149,3 +151,26 @@ def test_a_row_is_checked_before_it_is_written(run):
         assert store.records.check_outcome(stamped(0, 0, 0, {})) == ("0-0", 0)
         with pytest.raises(LedgerError, match="never handed out"):
             store.records.check_outcome(stamped(0, 0, 1, {}))
+
+
+def test_a_run_that_was_collected_is_read_as_it_was_and_agrees_with_its_status(tmp_path):
+    folder = RunFolder(tmp_path).asks(adding(3))
+    with serving() as stub:
+        stub.script = replies({(1, 0, 0): SERVER_ERROR, (2,): SERVER_ERROR})
+        folder.run(stub)
+        folder.resume(stub)
+    with RolloutStore(folder.output, read_only=True) as store:
+        records = store.records
+        assert {name: records.disposition(name) for name in records.expected} == {
+            "0-0": "completed",
+            "1-0": "completed",
+            "2-0": "failed",
+        }
+        assert (dict(records.latest), dict(records.attempt_counts)) == (
+            {"0-0": 0, "1-0": 1, "2-0": 1},
+            {"1-0": 1, "2-0": 2},
+        )
+        assert len(records.pending(store.attempt_cap)) == folder.status()["outstanding"] == 1
+        assert records.pending(store.attempt_cap)[0]["_ng_attempt_index"] == 2
+        assert [row["_ng_run_id"] for row in records.selected("completed")] == [store.manifest.run_id] * 2
+        assert not store.raw_outcomes_are_selected()
