@@ -324,3 +324,10 @@ def test_an_agent_that_the_configuration_does_not_have_is_named_with_its_line(tm
     assert "r_materialized_inputs.jsonl:2: " in answer.text.replace("\n", "")
     assert not folder.manifest.exists()
     assert folder.sent == []
+
+
+def test_a_failure_that_left_a_deliverable_lets_the_next_attempt_use_it(tmp_path, stub):
+    failures = [failed(0, reuse_cached_deliverable=True), failed(0), failed(1)]
+    built(tmp_path, 2, [], failures).resume(stub)
+    told = {row["_ng_task_index"]: row.get("reuse_cached_deliverable") for row in stub.requests}
+    assert told == {0: True, 1: None}

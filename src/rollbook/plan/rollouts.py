@@ -23,6 +23,7 @@ from rollbook.records.keys import (
     NG_ENVIRONMENT_SERVER_KEY,
     NG_POLICY_MODEL_SERVER_KEY,
     NG_RESULT_TYPE_KEY,
+    REUSE_CACHED_DELIVERABLE_KEY,
 )
 from rollbook.records.source import is_materialized
 from rollbook.records.standing import Standings
@@ -94,9 +95,11 @@ def is_owed(key: RolloutKey, standings: Standings, rules: Rules = DEFAULT_RULES)
     return standings.standing(key, rules).disposition in OWED
 
 
-def numbered(rollout: Rollout, attempt: int) -> Rollout:
+def numbered(rollout: Rollout, attempt: int, *, reuses_deliverable: bool = False) -> Rollout:
     """Return `rollout` as its attempt `attempt`; the number travels in the row and on every record."""
     row = msgspec.json.decode(rollout.line, type=dict[str, object]) | {ATTEMPT_INDEX_KEY_NAME: attempt}
+    if reuses_deliverable:
+        row[REUSE_CACHED_DELIVERABLE_KEY] = True
     stamps = dict(rollout.stamps) | {ATTEMPT_INDEX_KEY_NAME: attempt}
     return replace(rollout, line=encode(row), attempt=attempt, stamps=stamps)
 

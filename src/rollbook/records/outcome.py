@@ -47,6 +47,7 @@ class Failed:
     legacy_class: str | None = None
     counts_as_zero: bool = False
     saved_answer: bool = False
+    reuses_deliverable: bool = False
 
     @property
     def never_ran(self) -> bool:

@@ -125,6 +125,7 @@ class _FailureHead(_Head, gc=False):
     response: msgspec.Raw = msgspec.Raw()
     typed: msgspec.Raw = msgspec.field(name=ROLLOUT_FAILURE_KEY, default=msgspec.Raw())
     deliverables: Any = msgspec.field(name="deliverables_dir", default=None)
+    reuses_deliverable: Any = msgspec.field(name=keys.REUSE_CACHED_DELIVERABLE_KEY, default=None)
 
 
 class _Typed(msgspec.Struct):
@@ -274,6 +275,7 @@ def _failure(head: _FailureHead) -> Outcome:
         http_status=head.http_status if isinstance(head.http_status, int) else None,
         legacy_class=_text(head.legacy_class),
         counts_as_zero=bool(head.counts_as_zero),
+        reuses_deliverable=bool(head.reuses_deliverable),
         saved_answer=bool(head.deliverables) or _holds_output(bytes(head.response)),
     )
 

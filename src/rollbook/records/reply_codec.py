@@ -117,6 +117,7 @@ def _reported(failure_class: str, payload: JsonMapping) -> Failed:
         delivery=Delivery.DELIVERED,
         counts_as_zero=bool(payload.get(keys.NG_FAILURE_COUNTS_AS_ZERO_KEY)),
         saved_answer=failure_class == JUDGE_FAILED,
+        reuses_deliverable=bool(payload.get(keys.REUSE_CACHED_DELIVERABLE_KEY)),
     )
 
 

@@ -63,6 +63,7 @@ class Standings:
     stop_reason: str | None = None
     unreserved: int = 0
     refused_attempts: int = 0
+    _reusing: set[int] = field(default_factory=set)
 
     def plan(self, key: RolloutKey, agent: str | None = None, server: str | None = None) -> bool:
         """Note that the plan holds `key`, for `agent` on a stamped `server`; False when it was there already."""
@@ -117,6 +118,8 @@ class Standings:
     def _count(self, seat: int, record: Record) -> None:
         if not isinstance(record.outcome, Failed):
             return
+        if record.outcome.reuses_deliverable:
+            self._reusing.add(seat)
         managed = record.run_id is not None
         repeated = managed and self.columns.attempts.has_ended(seat, record.attempt)
         if not repeated and not (managed and record.outcome.never_ran):
@@ -139,6 +142,10 @@ class Standings:
         """Return how many failures of `key` count against the cap; what never ran and what was omitted do not."""
         seat = self.columns.seats.get(packed_key(key))
         return 0 if seat is None else self.columns.spent[seat]
+
+    def reuses_deliverable(self, key: RolloutKey) -> bool:
+        """Whether a failure of `key` said that its next attempt may use what was delivered before."""
+        return bool(self._reusing) and self.columns.seats.get(packed_key(key)) in self._reusing
 
     def next_attempt(self, key: RolloutKey) -> int:
         """Return the next number of `key` that nobody had."""

@@ -55,7 +55,9 @@ class SessionLedger:
         attempt = self._standings.next_attempt(rollout.key)
         self._standings.reserved(rollout.key, attempt, self._session)
         await self._writer.reserve(rollout.key, attempt)
-        return numbered(rollout, attempt) if attempt else rollout
+        if attempt == 0:
+            return rollout
+        return numbered(rollout, attempt, reuses_deliverable=self._standings.reuses_deliverable(rollout.key))
 
     async def write(self, rollout: Rollout, ending: Ending) -> Record:
         """Save how an attempt ended."""
