@@ -143,10 +143,8 @@ def saved_outcome(record: Record, where: RolloutRecord, rules: Rules) -> SavedOu
 
 
 def is_an_ending(record: Record) -> bool:
-    """Whether an attempt ended with `record`: what was never sent, and what an unmanaged run omitted, is none."""
-    if record.run_id is None and isinstance(record.outcome, Interrupted):
-        return False
-    return not isinstance(record.outcome, NeverStarted | Evidence)
+    """Whether an attempt ended with `record`."""
+    return not is_omitted(record) and not isinstance(record.outcome, Evidence)
 
 
 def is_omitted(record: Record) -> bool:

@@ -111,6 +111,16 @@ def test_legacy_rows_are_numbered_in_file_order_and_the_file_keeps_its_own(tmp_p
     assert (run.output.read_bytes(), run.paths.failures.read_bytes()) == before
 
 
+def test_an_omitted_legacy_row_is_no_attempt(tmp_path):
+    run = SavedRun(tmp_path, FOUR, managed=False).failure(0, 0, **UNMANAGED)
+    for rollout in (0, 1):
+        run.failure(0, rollout, **failed("cancelled"), _ng_omitted_rollout=True, **UNMANAGED)
+    records = loaded(run, import_legacy=True)
+    assert {key: one.failure_class for key, one in records.payloads.items()} == {("0-0", 0): "agent_run_error"}
+    assert (dict(records.latest), set(records.omitted)) == ({}, {("0-0", 0), ("0-1", 0)})
+    assert [records.disposition(name) for name in ("0-0", "0-1")] == ["missing", "missing"]
+
+
 def test_a_rollout_is_named_by_the_id_that_its_row_states(tmp_path):
     rows = [planned(0, 1), planned(0, 0, _ng_rollout_id="first"), planned(1, 0, _ng_rollout_id="0-0")]
     run = SavedRun(tmp_path, rows).ran(0, 0, _ng_rollout_id="first").failed(1, 0, _ng_rollout_id="0-0")
