@@ -61,7 +61,12 @@ def read_manifest(path: Path) -> RunManifest | None:
 def write_manifest(path: Path, manifest: RunManifest) -> None:
     """Replace the manifest at `path`."""
     with whole_file(path) as file:
-        file.write(msgspec.json.format(manifest.model_dump_json().encode(), indent=1) + b"\n")
+        file.write(manifest_text(manifest))
+
+
+def manifest_text(manifest: RunManifest) -> bytes:
+    """Return a manifest as its file holds it."""
+    return msgspec.json.format(manifest.model_dump_json().encode(), indent=1) + b"\n"
 
 
 @dataclass(slots=True)

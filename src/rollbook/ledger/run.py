@@ -18,11 +18,11 @@ from rollbook.clock import Clock
 from rollbook.errors import LedgerError, OutputExistsError
 from rollbook.ledger.digests import HashedFile
 from rollbook.ledger.lock import RunLock
-from rollbook.ledger.manifest_store import write_manifest
+from rollbook.ledger.manifest_store import manifest_text
 from rollbook.ledger.materialized import write_rows
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.tail import TailRepair, keep_torn, repair_tail
-from rollbook.ledger.whole_file import WholeFile
+from rollbook.ledger.whole_file import WholeFile, made_aside
 from rollbook.ledger.writer import Durability, Writer, WriterOptions
 from rollbook.records.codec import RunStamp
 from rollbook.records.json_values import JsonObject
@@ -51,11 +51,13 @@ class Draft:
             LedgerError: the plan could not be written; the earlier run is as it was.
 
         """
-        with explained(self.paths):
+        with explained(self.paths), made_aside(self.paths.manifest) as described:
+            described.file.write(manifest_text(manifest))
+            described.seal()
             self.making.seal()
             aside = [_moved_aside(path) for path in self._outdated() if path.exists()]
             self.making.place()
-            write_manifest(self.paths.manifest, manifest)
+            described.place()
             for path in aside:
                 path.unlink()
 

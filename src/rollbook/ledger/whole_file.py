@@ -53,14 +53,21 @@ class WholeFile:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write to that becomes `path` when the block ends, and leaves no trace when it raises."""
+def made_aside(path: Path) -> Iterator[WholeFile]:
+    """Give a file in the making that leaves no trace unless the block puts it in place."""
     making = WholeFile(path)
     try:
-        yield making.file
-        making.commit()
+        yield making
     finally:
         making.discard()
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Give a file to write to that becomes `path` when the block ends, and leaves no trace when it raises."""
+    with made_aside(path) as making:
+        yield making.file
+        making.commit()
 
 
 def sync_folder(folder: Path) -> None:

@@ -102,4 +102,3 @@ def numbered(rollout: Rollout, attempt: int, *, reuses_deliverable: bool = False
         row[REUSE_CACHED_DELIVERABLE_KEY] = True
     stamps = dict(rollout.stamps) | {ATTEMPT_INDEX_KEY_NAME: attempt}
     return replace(rollout, line=encode(row), attempt=attempt, stamps=stamps)
-

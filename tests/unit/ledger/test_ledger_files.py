@@ -170,14 +170,19 @@ def test_what_is_cut_twice_is_kept_twice(tmp_path):
     assert (tmp_path / "r.jsonl.torn").read_bytes() == b"first\nsecond\n"
 
 
-def test_a_disk_that_is_full_when_a_plan_is_put_in_force_leaves_the_earlier_run(paths, monkeypatch):
+@pytest.mark.parametrize("written", [0, 1], ids=["nothing", "the manifest"])
+def test_a_disk_that_is_full_when_a_plan_is_put_in_force_leaves_the_earlier_run(paths, monkeypatch, written):
     run = run_at(paths)
     paths.output.parent.mkdir(parents=True)
     for path in (paths.output, paths.failures, paths.aggregate_metrics, paths.materialized_inputs):
         path.write_text("old\n")
 
+    calls = []
+
     def full(_descriptor):
-        raise OSError(28, "No space left on device")
+        calls.append(_descriptor)
+        if len(calls) > written:
+            raise OSError(28, "No space left on device")
 
     with run.drafted([{"a": 1}]) as draft:
         monkeypatch.setattr(os, "fsync", full)

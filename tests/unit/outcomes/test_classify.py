@@ -8,11 +8,11 @@ import pytest
 from rollbook.outcomes.classify import cause_of, ending_of_reply, ending_of_send_failure, request_body
 from rollbook.outcomes.verdict import as_evidence, ends_the_run
 from rollbook.records.codec import encode, saved_row
-from rollbook.records.reading import read_row
 from rollbook.records.exchange import Reply, SendFailed
 from rollbook.records.failure_kinds import Delivery, FailureStage
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, Scored, Unscored
+from rollbook.records.reading import read_row
 from rollbook.records.task import Rollout
 
 FLAT = Rollout(RolloutKey(0, 1), b'{"x":1}', "env")
