@@ -1,5 +1,8 @@
 """The log of a run's attempts: every line comes back, and a file shorter than it says is damage."""
 
+import asyncio
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -8,6 +11,9 @@ from rollbook.ledger.history import read_history
 from rollbook.ledger.manifest_store import fold_log, read_log, shortened
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.tail import repair_tail
+from rollbook.ledger.writer import Writer
+from rollbook.records.codec import RunStamp
+from rollbook.records.ending import Ending
 from rollbook.records.identity import RolloutKey
 from rollbook.records.manifest import (
     Closed,
@@ -21,7 +27,10 @@ from rollbook.records.manifest import (
     read_log_event,
     unflat,
 )
+from rollbook.records.outcome import Scored
 from rollbook.records.standing import Standings
+from rollbook.records.task import Rollout
+from rollbook.testing.manual_clock import ManualClock
 
 EVENTS = [
     Opened(1, "r", "2026-09-20T10:00:00Z", (0, 0)),
@@ -69,8 +78,10 @@ def test_the_log_tells_what_was_handed_out_and_what_became_of_it(paths):
     assert list(summary.sizes.values()) == [30, 40]
 
 
-@pytest.mark.parametrize(("results", "failures", "named"), [(29, 40, ["r"]), (30, 39, ["r_failures"]), (30, 41, [])])
-def test_a_file_that_is_shorter_than_the_log_says_is_named(paths, results, failures, named):
+@pytest.mark.parametrize(
+    ("results", "failures", "named"), [(28, 40, ["r"]), (30, 38, ["r_failures"]), (29, 39, []), (30, 41, [])]
+)
+def test_a_file_that_lost_more_than_its_last_newline_of_what_the_log_says_is_named(paths, results, failures, named):
     paths.manifest_log.write_bytes(b"".join(map(log_line, EVENTS)))
     paths.output.write_bytes(b"x" * results)
     paths.failures.write_bytes(b"x" * failures)
@@ -116,3 +127,21 @@ def test_a_failure_record_of_an_unknown_version_is_damage_that_names_file_and_li
     paths.failures.write_bytes(row % b"" + row % b',"rollout_failure":{"schema_version":2}')
     with pytest.raises(LedgerError, match=r"r_failures\.jsonl:2: .*version 2"):
         read_history(paths)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+async def test_no_row_is_written_before_the_words_of_the_log_that_arrived_with_it(paths):
+    paths.manifest_log.symlink_to("/dev/full")
+    key = RolloutKey(0, 0)
+    rollout = Rollout(key, b"{}", "s", stamps={"_ng_task_index": 0, "_ng_rollout_index": 0})
+    async with Writer(paths, RunStamp("r", 3), ManualClock()) as writer:
+        told = writer.reserve(RolloutKey(1, 0), 0), writer.write(rollout, Ending(Scored(1.0), {"reward": 1.0}))
+        ends = await asyncio.gather(*told, return_exceptions=True)
+    assert [type(end) for end in ends] == [LedgerError, LedgerError]
+    assert paths.output.read_bytes() == b""
+
+
+def test_a_whole_row_that_lacks_its_newline_is_no_record_yet(paths):
+    row = b'{"_ng_task_index":0,"_ng_rollout_index":%d,"reward":1.0}'
+    paths.output.write_bytes(row % 0 + b"\n" + row % 1)
+    assert [record.key.rollout for record in read_history(paths).standings] == [0]
