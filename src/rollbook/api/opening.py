@@ -41,6 +41,12 @@ Rows = Callable[[], Iterable[JsonObject]]
 _ROWS: Final = f"{INPUTS}.rows"
 
 
+_OF_A_COMMAND: Final = frozenset(
+    {"allow_unsafe_resume", "output_jsonl_fpath", "overwrite", "resubmit", "resume_from_cache", "take_over"}
+)
+"""Settings that say what one command does with a run, and nothing of the run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What a run's answers depend on, as this command says it."""
@@ -52,7 +58,7 @@ class Terms:
     def keys(self, agents: Iterable[str], servers: Iterable[str]) -> dict[str, str]:
         """Return one digest a dotted key for everything that rollouts of `agents` and `servers` depend on."""
         read = dict(self._inputs())
-        settings = self.settings.model_dump(mode="json", exclude=set(read))
+        settings = self.settings.model_dump(mode="json", exclude={*read, *_OF_A_COMMAND})
         contents = {f"{INPUTS}.{name}": digest for name, digest in read.items()}
         return fingerprints(settings, resolved(self.config), agents, servers) | contents
 
