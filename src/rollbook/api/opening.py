@@ -38,13 +38,16 @@ Rows = Callable[[], Iterable[JsonObject]]
 """Plans this command's rows, as a fresh run would; called only when they have to be looked at."""
 
 
-_ROWS: Final = f"{INPUTS}.rows"
+_ROWS: Final = f"{INPUTS}.input_jsonl_fpath"
 
 
-_OF_A_COMMAND: Final = frozenset(
-    {"allow_unsafe_resume", "output_jsonl_fpath", "overwrite", "resubmit", "resume_from_cache", "take_over"}
-)
-"""Settings that say what one command does with a run, and nothing of the run."""
+_READ: Final = ("input_jsonl_fpath", "prompt_config")
+"""Settings that name a file: what is in it counts, and not where it lies."""
+_NOT_OF_THE_RUN: Final = {
+    *_READ,
+    *("allow_unsafe_resume", "output_jsonl_fpath", "overwrite", "resubmit", "resume_from_cache", "take_over"),
+}
+"""Those, and settings that say what one command does with a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +61,13 @@ class Terms:
     def keys(self, agents: Iterable[str], servers: Iterable[str]) -> dict[str, str]:
         """Return one digest a dotted key for everything that rollouts of `agents` and `servers` depend on."""
         read = dict(self._inputs())
-        settings = self.settings.model_dump(mode="json", exclude={*read, *_OF_A_COMMAND})
+        settings = self.settings.model_dump(mode="json", exclude=_NOT_OF_THE_RUN)
         contents = {f"{INPUTS}.{name}": digest for name, digest in read.items()}
         return fingerprints(settings, resolved(self.config), agents, servers) | contents
 
     def _inputs(self) -> Iterator[tuple[str, str]]:
         """Yield the settings that name a file, with the digest of what is in it: that counts, and not where it lies."""
-        for name in ("input_jsonl_fpath", "prompt_config"):
+        for name in _READ:
             given = getattr(self.settings, name)
             path = resolve_read_path(given) if given is not None else None
             if path is not None and path.is_file():
