@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from property.ledger_endings import DRAINED, EVIDENCE, FAILURES, INTERRUPTIONS, RESULTS
 from property.ledger_model import Story
 from rollbook.errors import LedgerError
 from rollbook.ledger.digests import sha256_of
@@ -21,21 +22,15 @@ from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.run import Run
 from rollbook.ledger.saved_line import saved_line
 from rollbook.ledger.writer import Durability, Writer, WriterOptions
-from rollbook.outcomes.classify import ending_of_reply, ending_of_send_failure
-from rollbook.outcomes.verdict import as_evidence
 from rollbook.plan.rollouts import Destination, numbered, rollout_of
 from rollbook.records.codec import RunStamp, encode
 from rollbook.records.coverage import covered
 from rollbook.records.disposition import OWED, Rules
-from rollbook.records.ending import Ending
-from rollbook.records.exchange import Reply, SendFailed
-from rollbook.records.failure_kinds import Delivery
 from rollbook.records.identity import RolloutKey
 from rollbook.records.manifest import PlanDigest, RunManifest
-from rollbook.records.outcome import NeverStarted, without_text
+from rollbook.records.outcome import without_text
 from rollbook.records.place import File
 from rollbook.records.reading import read_row
-from rollbook.records.reply_codec import ending_of_payload
 from rollbook.records.standing import Standings
 from rollbook.recovery.charges import ALLOCATION_ENDED, allocation_end_charges
 from rollbook.testing.manual_clock import ManualClock
@@ -45,44 +40,6 @@ CAP = 3
 STAMP = RunStamp("r", CAP)
 KEYS = [RolloutKey(task, rollout) for task in range(3) for rollout in range(2)]
 APPROVED = frozenset({(0, 0, 0), (0, 0, 1), (1, 1, 0)})
-ANSWER = {"response": {"output": [{"type": "message"}]}}
-
-RESULTS = [
-    ending_of_payload(payload)
-    for payload in ({"reward": 1.0, **ANSWER}, {"reward": 0, "mask_sample": True}, {"mask_sample": True}, {"note": "é"})
-]
-FAILURES = [
-    *map(
-        ending_of_payload,
-        (
-            {"_ng_failure_class": "transient", "_ng_failure_message": "why", "reward": 0.0, "note": [1]},
-            {"_ng_failure_class": "transient", "_ng_failure_http_status": 503},
-            {"_ng_failure_class": "reference_missing", "_ng_failure_terminal": True},
-            {"_ng_failure_class": "canonical", "_ng_failure_legacy_class": "skipped"},
-            {"_ng_failure_class": "timeout_exceeded", "deliverables_dir": "kept"},
-            {"_ng_failure_class": "judge_failed", "reward": 0.0, "mask_sample": True, **ANSWER},
-            {"_ng_failure_class": "judge_failed"},
-            {"reward": float("nan")},
-        ),
-    ),
-    *(ending_of_reply(Reply(status, b"said"), None) for status in (500, 502, 503)),
-    *(
-        ending_of_send_failure(SendFailed("gone", delivery=delivery, exception_type="TimeoutError"))
-        for delivery in (Delivery.NOT_SENT, Delivery.POSSIBLY_DELIVERED)
-    ),
-]
-INTERRUPTIONS = [
-    ending_of_payload({"_ng_no_persist": True} | payload)
-    for payload in (
-        {},
-        {"_ng_failure_class": "kill_shaped", "_ng_failure_message": "oom", "reward": 1.0},
-        {"_ng_failure_class": "own", "_ng_failure_terminal": True},
-        {"_ng_failure_delivery": "not_sent"},
-        {"_ng_failure_stage": "admission"},
-    )
-]
-EVIDENCE = as_evidence(FAILURES[0])
-DRAINED = Ending(NeverStarted("not dispatched: budget"))
 PICKS = st.integers(0, 59)
 ANY_ENDING = st.sampled_from(RESULTS + FAILURES + INTERRUPTIONS)
 
