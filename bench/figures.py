@@ -2,6 +2,7 @@
 
 Rules:
 * A limit is measured in the same run as what it limits; on a shared machine CPU time is what can be compared.
+* Commands run as installed ones do: with byte code at hand, whatever the surroundings say of writing it.
 * A case's line: name, figure, named limit, ratio, ok or OVER. The load average stands over every table.
 """
 
@@ -10,12 +11,17 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 RUNS = 5
+_BYTE_CODE = tempfile.TemporaryDirectory(prefix="rollbook-byte-code-")
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
+    "PYTHONPYCACHEPREFIX": _BYTE_CODE.name
+}
 GYM = Path(sys.executable).with_name("gym")
 LONG = 20.0
 
@@ -51,7 +57,9 @@ def cost_of(work: Callable[[], object]) -> Cost:
 def run(*command: str, folder: Path | None = None) -> Process:
     """Return what one process costs from start to exit."""
     started = time.perf_counter()
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=folder, env=_ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         error = process.stderr.read() if process.stderr else ""
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

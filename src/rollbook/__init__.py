@@ -164,7 +164,7 @@ _PUBLIC: Final = {
     "rollbook.servers.serving.processes": "ProcessDeployment",
     "rollbook.servers.serving.remote": "RemoteDeployment",
     "rollbook.servers.serving.webserver": "is_nemo_gym_fastapi_entrypoint",
-    "rollbook.servers.sessions": "SESSION_ID_KEY",
+    "rollbook.servers.session_key": "SESSION_ID_KEY",
 }
 _HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 

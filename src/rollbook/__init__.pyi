@@ -392,7 +392,7 @@ from rollbook.servers.serving.remote import (
 from rollbook.servers.serving.webserver import (
     is_nemo_gym_fastapi_entrypoint,
 )
-from rollbook.servers.sessions import (
+from rollbook.servers.session_key import (
     SESSION_ID_KEY,
 )
 

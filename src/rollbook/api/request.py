@@ -2,6 +2,7 @@
 
 Rules:
 * How servers are reached is chosen here; everything after that sees one `Deployment`.
+* Only the chosen way is imported: what serves is slow to import, and a run that others serve needs none of it.
 """
 
 from collections.abc import Mapping
@@ -18,9 +19,6 @@ from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Coverage
 from rollbook.scoring.tally import RunScores
 from rollbook.servers.serving.deployment import Deployment
-from rollbook.servers.serving.embedded import EmbeddedDeployment
-from rollbook.servers.serving.processes import ProcessDeployment
-from rollbook.servers.serving.remote import RemoteDeployment
 
 
 class ServeMode(StrEnum):
@@ -63,10 +61,16 @@ def deployment_for(request: EvaluationRequest) -> Deployment:
     config, grace = request.global_config, request.settings.dispatch_connect_grace_s
     match request.serve:
         case ServeMode.EMBEDDED:
+            from rollbook.servers.serving.embedded import EmbeddedDeployment  # noqa: PLC0415  see the rules
+
             return EmbeddedDeployment(config, connect_grace=grace)
         case ServeMode.PROCESSES:
+            from rollbook.servers.serving.processes import ProcessDeployment  # noqa: PLC0415  the same
+
             return ProcessDeployment(config, request.log_dir or _logs_beside(request.settings), connect_grace=grace)
         case ServeMode.NONE:
+            from rollbook.servers.serving.remote import RemoteDeployment  # noqa: PLC0415  the same
+
             head = BaseServerConfig.model_validate(OmegaConf.to_container(config.head_server, resolve=True))
             return RemoteDeployment(head, connect_grace=grace)
 

@@ -25,6 +25,7 @@ _TOKEN: Final = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[A-Za-z_$][\w$.-]*)(?:=
 _INT: Final = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _FLOAT: Final = re.compile(r"[+-]?[0-9]+\.[0-9]+([eE][+-]?[0-9]+)?")
 _WORD: Final = re.compile(r"[A-Za-z_./][A-Za-z0-9_./:@%*?|+-]*|\?\?\?")
+_ADDRESS: Final = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}(:[0-9]+)?")
 _RICH_WORDS: Final = frozenset({"inf", "nan"})
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
@@ -152,6 +153,8 @@ def _plain_scalar(text: str) -> object:
         return int(text)
     if _FLOAT.fullmatch(text):
         return float(text)
+    if _ADDRESS.fullmatch(text):
+        return text
     if _WORD.fullmatch(text) and lowered not in _RICH_WORDS and not _looks_like_number(text):
         return text
     raise _NotPlain

@@ -100,6 +100,7 @@ def _rows() -> Iterator[tuple[str, Drift]]:
     yield "*.responses_api_agents.*.skip_verification*", Drift.RESCORES
 
 
+@functools.cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Return a pattern as an expression over a key whose every step ends in a dot."""
     steps = pattern.split(".")
@@ -108,7 +109,6 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 TABLE: Final = tuple(_rows())
-_COMPILED: Final = tuple((_compiled(pattern), drift) for pattern, drift in TABLE)
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _POSITION: Final = re.compile(r"\[\d+\]")
 
@@ -120,7 +120,7 @@ def drift_of(key: str) -> Drift:
     if steps[0] != SETTINGS and any(map(names_credential, steps[BLOCK_DEPTH:])):
         return Drift.IRRELEVANT
     text = "".join(f"{step}." for step in steps)
-    return next((drift for pattern, drift in _COMPILED if pattern.fullmatch(text)), Drift.RERUNS)
+    return next((drift for pattern, drift in TABLE if _compiled(pattern).fullmatch(text)), Drift.RERUNS)
 
 
 def instance_of(key: str) -> str:

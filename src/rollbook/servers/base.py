@@ -20,7 +20,8 @@ from rollbook.servers.correlation import RolloutContextMiddleware
 from rollbook.servers.errors_replies import install_error_replies
 from rollbook.servers.middleware import ClientDisconnectCancellationMiddleware
 from rollbook.servers.serving.webserver import is_nemo_gym_fastapi_entrypoint, serve_here
-from rollbook.servers.sessions import SESSION_ID_KEY, install_sessions
+from rollbook.servers.session_key import SESSION_ID_KEY
+from rollbook.servers.sessions import install_sessions
 
 __all__ = ["SESSION_ID_KEY", "BaseServer", "SimpleServer", "is_nemo_gym_fastapi_entrypoint"]
 

@@ -32,7 +32,7 @@ from rollbook.servers.http.addresses import AddressBook, base_url_of, server_blo
 from rollbook.servers.http.client_pool import set_global_aiohttp_client
 from rollbook.servers.http.embedded_registry import hand_out, hosts_servers
 from rollbook.servers.http.http_client import get_response_json, raise_for_status, request
-from rollbook.servers.sessions import SESSION_ID_KEY
+from rollbook.servers.session_key import SESSION_ID_KEY
 
 __all__ = [
     "MODEL_SERVER_BASE_URL_ENV_VAR_NAME",

@@ -7,14 +7,13 @@ Rules:
 Source: servers.md §3.4.
 """
 
-from typing import Final
 from uuid import uuid4
 
 from fastapi import FastAPI
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-SESSION_ID_KEY: Final = "session_id"
+from rollbook.servers.session_key import SESSION_ID_KEY
 
 
 class SessionIdMiddleware:

@@ -52,7 +52,22 @@ def test_values_are_read_as_hydra_reads_them(text, value):
 
 
 @pytest.mark.parametrize(
-    "text", ["1", "-3", "0.5", "true", "NULL", "a:b", "x/y.z", "http://h:1/v1?q", "+1", "[a,1,b.c]", "a|b*c"]
+    "text",
+    [
+        "1",
+        "-3",
+        "0.5",
+        "true",
+        "NULL",
+        "a:b",
+        "x/y.z",
+        "http://h:1/v1?q",
+        "+1",
+        "[a,1,b.c]",
+        "a|b*c",
+        "127.0.0.1",
+        "10.0.0.200:8080",
+    ],
 )
 def test_the_plain_reader_agrees_with_hydras_grammar(text):
     (override,) = parse_overrides([f"k={text}"])

@@ -12,6 +12,7 @@ from pydantic import PrivateAttr
 from rollbook.config.types import BaseRunServerInstanceConfig
 from rollbook.errors import ConfigError
 from rollbook.servers.http.client_pool import choose_client_settings, current_client_settings
+from rollbook.servers.serving.open_files import raise_open_file_limit
 from rollbook.servers.serving.processes import ProcessDeployment
 from rollbook.servers.serving.webserver import (
     LAUNCHER_PIPE_ENV_VAR_NAME,
@@ -21,7 +22,6 @@ from rollbook.servers.serving.webserver import (
     head_server_config,
     instance_config,
     is_nemo_gym_fastapi_entrypoint,
-    raise_open_file_limit,
     run_until_stopped,
     serve_here,
 )

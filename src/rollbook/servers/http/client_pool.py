@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from aiohttp import AddrInfoType, ClientSession, DummyCookieJar, TCPConnector
 
 from rollbook.servers.http.client_settings import ClientSettings, read_client_settings
-from rollbook.servers.http.listening import tune_socket
+from rollbook.servers.http.socket_options import tune_socket
 from rollbook.servers.http.time_limits import default_timeout
 
 _LOG = logging.getLogger(__name__)

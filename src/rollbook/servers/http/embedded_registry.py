@@ -15,14 +15,13 @@ import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from starlette.types import ASGIApp
 
 from rollbook.errors import PortTakenError, ServingError
 from rollbook.servers.http.embedded_call import EmbeddedRequest, call_embedded, request_scope
 from rollbook.servers.http.embedded_response import EmbeddedResponse
-from rollbook.servers.http.listening import Listener
 
 _LOG = logging.getLogger(__name__)
 _BACKLOG: Final = 2048
@@ -52,6 +51,11 @@ def bound_socket(host: str, port: int, *, name: str, port_key: str) -> socket.so
     return bound
 
 
+class _Listening(Protocol):
+    def start(self) -> None: ...
+    async def close(self) -> None: ...
+
+
 @dataclass(eq=False, slots=True)
 class EmbeddedServer:
     """One application with an address. `state` is what its lifespan left for its requests."""
@@ -65,7 +69,7 @@ class EmbeddedServer:
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     running: set["asyncio.Task[None]"] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _listener: Listener | None = None
+    _listener: _Listening | None = None
 
     @property
     def base_url(self) -> str:
@@ -89,6 +93,8 @@ class EmbeddedServer:
             PortTakenError: another program holds the port.
 
         """
+        from rollbook.servers.http.listening import Listener  # noqa: PLC0415  rare, and slow to import
+
         with self._lock:
             if self._listener is not None:
                 return

@@ -17,19 +17,10 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from rollbook.servers.http.socket_options import tune_socket
+
 KEEP_ALIVE_SECONDS: Final = 30
 GRACEFUL_SHUTDOWN_SECONDS: Final = 0.5
-TCP_KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-
-
-def tune_socket(sock: socket.socket, options: Mapping[str, int] = TCP_KEEPALIVE) -> None:
-    """Send small writes at once, and have the kernel probe an idle peer; what a platform lacks is left out."""
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in options.items():
-        option = getattr(socket, name, None)
-        if option is not None:
-            sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 class KeepAliveProtocol(HttpToolsProtocol):

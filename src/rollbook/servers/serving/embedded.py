@@ -33,8 +33,9 @@ from rollbook.servers.http.time_limits import spinup_seconds
 from rollbook.servers.serving.deployment import CONNECT_GRACE_SECONDS, post_once
 from rollbook.servers.serving.lifespan import Lifespan
 from rollbook.servers.serving.loading import build_component
+from rollbook.servers.serving.open_files import raise_open_file_limit
 from rollbook.servers.serving.readiness import wait_for_model_endpoints
-from rollbook.servers.serving.webserver import head_server_config, instance_config, raise_open_file_limit
+from rollbook.servers.serving.webserver import head_server_config, instance_config
 
 _LOG = logging.getLogger(__name__)
 _HANDLER_THREADS: Final = 256

@@ -33,9 +33,10 @@ from rollbook.servers.http.waiting import until
 from rollbook.servers.serving.child_process import LauncherPipe, ServerProcess
 from rollbook.servers.serving.deployment import CONNECT_GRACE_SECONDS, post_once
 from rollbook.servers.serving.head import head_app
+from rollbook.servers.serving.open_files import raise_open_file_limit
 from rollbook.servers.serving.readiness import wait_for_model_endpoints
 from rollbook.servers.serving.status import InstanceStatus
-from rollbook.servers.serving.webserver import head_server_config, raise_open_file_limit
+from rollbook.servers.serving.webserver import head_server_config
 
 _LOG = logging.getLogger(__name__)
 _STOP_SECONDS: Final = 1.0

@@ -20,7 +20,7 @@ from rollbook.servers.client import fetch_global_config
 from rollbook.servers.http.addresses import AddressBook, top_level
 from rollbook.servers.http.client_pool import global_aiohttp_client_exit, set_global_aiohttp_client
 from rollbook.servers.serving.deployment import CONNECT_GRACE_SECONDS, post_once
-from rollbook.servers.serving.webserver import raise_open_file_limit
+from rollbook.servers.serving.open_files import raise_open_file_limit
 
 
 class RemoteDeployment:

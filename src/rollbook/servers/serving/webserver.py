@@ -13,7 +13,6 @@ import gc
 import ipaddress
 import logging
 import os
-import resource
 import signal
 import sys
 import threading
@@ -36,12 +35,12 @@ from rollbook.servers.http.addresses import server_block, server_type_of, top_le
 from rollbook.servers.http.client_pool import choose_client_settings
 from rollbook.servers.http.client_settings import NUM_WORKERS_ENV_VAR_NAME
 from rollbook.servers.http.listening import GRACEFUL_SHUTDOWN_SECONDS, KEEP_ALIVE_SECONDS, KeepAliveProtocol
+from rollbook.servers.serving.open_files import raise_open_file_limit
 
 WORKER_ENV_VAR_NAME: Final = "IS_NEMO_GYM_FASTAPI_WORKER"
 ENTRYPOINT_ENV_VAR_NAME: Final = "IS_NEMO_GYM_FASTAPI_ENTRYPOINT"
 LAUNCHER_PIPE_ENV_VAR_NAME: Final = "ROLLBOOK_LAUNCHER_PIPE"
 LOOPBACK: Final = "127.0.0.1"
-_OPEN_FILES: Final = 65_535
 _WORKER_HEALTHCHECK_SECONDS: Final = 30
 _LAST_SECONDS: Final = 3.0
 _MAPPED_IPV4: Final = ipaddress.IPv6Network("::ffff:0:0/96")
@@ -212,14 +211,6 @@ def _refused_forwarding(found: str) -> ConfigError:
     return ConfigError(
         f"uvicorn_forwarded_allow_ips holds {found!r}; list single addresses or networks, such as 10.1.2.0/24"
     )
-
-
-def raise_open_file_limit() -> None:
-    """Allow this process as many open files as the system lets it, 65535 at most."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def follow_launcher(end: Callable[[], None] | None = None) -> None:
