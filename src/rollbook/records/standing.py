@@ -22,7 +22,7 @@ from rollbook.records.coverage import Coverage
 from rollbook.records.disposition import DEFAULT_RULES, OWED, Disposition, Rules, disposition_of
 from rollbook.records.group_count import GroupCount, coverage_of
 from rollbook.records.identity import RolloutKey
-from rollbook.records.outcome import Evidence, Failed, NeverStarted, Omitted, Result
+from rollbook.records.outcome import Evidence, Failed, NeverStarted, Omitted, Outcome, Result
 from rollbook.records.record import Record
 from rollbook.records.table import NO_ROW, SCORED_KIND, RecordTable, renumbered
 
@@ -230,6 +230,20 @@ class Standings:
         for number, seat in self.columns.seats.items():
             if self.columns.row[seat] != NO_ROW:
                 yield self.table.record(self.columns.row[seat], unpacked_key(number))
+
+    def endings(self) -> Iterator[tuple[int, str | None, int, float]]:
+        """Yield (task, agent, number of its kind of ending, reward) of each record that stands; no record is made."""
+        table = self.table
+        agents = [agent for _, agent, _ in table.sources]
+        kinds, origins, rewards = table.kinds, table.origins, table.rewards
+        for number, row in zip(self.columns.seats, self.columns.row, strict=True):
+            if row != NO_ROW:
+                yield number >> 32, agents[origins[row]], kinds[row], rewards[row]
+
+    @property
+    def kinds_of_ending(self) -> tuple[Outcome, ...]:
+        """The kinds of ending by their numbers: outcomes without their rewards and texts."""
+        return tuple(self.table.outcomes)
 
     def __len__(self) -> int:
         """Return how many rollouts the plan or a record names."""

@@ -60,12 +60,13 @@ def pass_at_powers(tasks: Sequence[Rewards], most_repeats: int) -> tuple[PassAtK
     """Return pass@k for k = 1, 2, 4, … up to `most_repeats`; nothing when a reward is neither 0 nor 1."""
     if any(reward not in (0, 1) for rewards in tasks for reward in rewards):
         return ()
-    counts = [(len(rewards), sum(reward == 1 for reward in rewards)) for rewards in tasks]
+    counts = [(len(rewards), rewards.count(1)) for rewards in tasks]
     return tuple(_pass_at(counts, 1 << power) for power in range(most_repeats.bit_length()))
 
 
 def _pass_at(counts: Sequence[tuple[int, int]], k: int) -> PassAtK:
-    values = [pass_at_k(n, correct, k) for n, correct in counts if n >= k]
+    chances = {(n, correct): pass_at_k(n, correct, k) for n, correct in set(counts) if n >= k}
+    values = [chances[count] for count in counts if count in chances]
     return PassAtK(k, mean(values), len(values), len(counts) - len(values))
 
 

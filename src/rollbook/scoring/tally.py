@@ -11,7 +11,6 @@ Source: cases RC-71, RC-74, RC-84; collection.md §4.11.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final
 
 from rollbook.records.coverage import covered
@@ -28,6 +27,7 @@ from rollbook.records.outcome import (
 )
 from rollbook.records.record import Record
 from rollbook.records.standing import Coverage, Standings
+from rollbook.records.table import SCORED_KIND
 from rollbook.scoring.estimates import PassAtK, clustered_standard_error, mean_reward, pass_at_powers
 
 NO_AGENT: Final = "(no agent)"
@@ -96,61 +96,73 @@ class Tally:
         return scores_of(self._standings)
 
 
+@dataclass(slots=True)
+class _Group:
+    """The rollouts of one task under one agent: the number of each one's kind of ending, and the rewards there are."""
+
+    kinds: list[int] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+
+
 def scores_of(standings: Standings) -> RunScores:
     """Return the scores of the records that stand."""
-    by_agent: defaultdict[str, defaultdict[int, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
-    for record in standings:
-        by_agent[record.agent or NO_AGENT][record.key.task].append(record.outcome)
+    by_agent: defaultdict[str, defaultdict[int, _Group]] = defaultdict(lambda: defaultdict(_Group))
+    for task, agent, kind, reward in standings.endings():
+        group = by_agent[agent or NO_AGENT][task]
+        group.kinds.append(kind)
+        if kind == SCORED_KIND:
+            group.rewards.append(reward)
+    covered_by = _Coverages(standings.kinds_of_ending)
     agents: list[AgentScore] = []
     tasks: list[TaskScore] = []
-    for agent, outcomes in sorted(by_agent.items()):
-        groups = [outcomes[task] for task in sorted(outcomes)]
-        agents.append(_agent_score(agent, groups))
-        tasks.extend(_task_score(agent, task, outcomes[task]) for task in sorted(outcomes))
+    for agent, groups in sorted(by_agent.items()):
+        agents.append(_agent_score(agent, tuple(groups.values()), covered_by))
+        tasks.extend(_task_score(agent, task, groups[task], covered_by) for task in sorted(groups))
     return RunScores(tuple(agents), tuple(tasks))
 
 
-def _agent_score(agent: str, groups: Sequence[Sequence[Outcome]]) -> AgentScore:
-    rewards = [_rewards(group) for group in groups]
+def _agent_score(agent: str, groups: Sequence[_Group], covered_by: "_Coverages") -> AgentScore:
+    rewards = [group.rewards for group in groups]
     return AgentScore(
         agent=agent,
         tasks=len(groups),
         scored_tasks=sum(1 for task in rewards if task),
         mean=mean_reward(rewards),
         standard_error=clustered_standard_error(rewards),
-        pass_at_k=pass_at_powers(rewards, max(map(len, groups))) if any(rewards) else (),
-        coverage=_coverage(outcome for group in groups for outcome in group),
+        pass_at_k=pass_at_powers(rewards, max(len(group.kinds) for group in groups)) if any(rewards) else (),
+        coverage=covered_by.counted(Counter(kind for group in groups for kind in group.kinds)),
     )
 
 
-def _task_score(agent: str, task: int, group: Sequence[Outcome]) -> TaskScore:
-    return TaskScore(agent, task, mean_reward([_rewards(group)]), _coverage(group))
+def _task_score(agent: str, task: int, group: _Group, covered_by: "_Coverages") -> TaskScore:
+    return TaskScore(agent, task, mean_reward([group.rewards]), covered_by(group.kinds))
 
 
-def _rewards(group: Iterable[Outcome]) -> list[float]:
-    return [outcome.reward for outcome in group if isinstance(outcome, Scored)]
+class _Coverages:
+    """How rollouts stand of which nothing but the kind of their latest ending is asked; tasks end in few ways."""
 
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        self._outcomes = outcomes
+        self._known: dict[tuple[int, ...], Coverage] = {}
 
-def _coverage(outcomes: Iterable[Outcome]) -> Coverage:
-    """Count how rollouts stand of which nothing but their latest outcome is asked."""
-    return _covered(tuple(sorted(Counter(map(_ending, outcomes)).items())))
+    def __call__(self, kinds: Iterable[int]) -> Coverage:
+        """Return the coverage of rollouts by the number of each one's kind of ending."""
+        key = tuple(sorted(kinds))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.counted(Counter(key))
+        return found
 
-
-def _ending(outcome: Outcome) -> tuple[str, str]:
-    """Return how an outcome counts, and its class where it is a failure."""
-    return _STANDING[type(outcome)].value, outcome.failure_class if isinstance(outcome, Failed) else ""
-
-
-@lru_cache(maxsize=4096)
-def _covered(endings: tuple[tuple[tuple[str, str], int], ...]) -> Coverage:
-    """Return the coverage of so many endings of each kind; the tasks of a run end in few ways."""
-    counts: Counter[Disposition] = Counter()
-    classes: Counter[str] = Counter()
-    for (standing, failure_class), count in endings:
-        counts[Disposition(standing)] += count
-        if failure_class:
-            classes[failure_class] += count
-    return covered(counts, classes, None, 0)
+    def counted(self, kinds: Mapping[int, int]) -> Coverage:
+        """Return the coverage of so many rollouts of each kind."""
+        counts: Counter[Disposition] = Counter()
+        classes: Counter[str] = Counter()
+        for kind, count in kinds.items():
+            outcome = self._outcomes[kind]
+            counts[_STANDING[type(outcome)]] += count
+            if isinstance(outcome, Failed):
+                classes[outcome.failure_class] += count
+        return covered(counts, classes, None, 0)
 
 
 _STANDING: Final[Mapping[type, Disposition]] = {
