@@ -90,6 +90,35 @@ def test_rc_16_a_resume_that_would_mix_answers_is_refused_and_names_what_differs
     assert {path.name: path.read_bytes() for path in half_done.folder.iterdir()} == before
 
 
+@pytest.fixture
+def skilled(folder):
+    """A run whose rows were given a skill, of which one of two tasks is owed; with the skill's file."""
+    skill = folder.input.parent / "skills" / "one" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: one\n---\nsay A\n")
+    with serving(replies({(1,): SERVER_ERROR})) as stub:
+        assert folder.asks(adding(2)).run(stub, f"+skills.path={skill.parent.parent}").code == 3
+    return folder, skill
+
+
+def test_a_resume_with_an_edited_skill_is_refused(skilled):
+    folder, skill = skilled
+    skill.write_text(skill.read_text().replace("say A", "say B"))
+    with serving() as stub:
+        answer = folder.resume(stub, f"+skills.path={skill.parent.parent}")
+    assert answer.code == 1
+    assert "inputs.skills" in answer.text
+    assert folder.sent == []
+
+
+def test_where_the_skills_lie_makes_no_difference(skilled):
+    folder, skill = skilled
+    moved = skill.parent.parent.rename(folder.input.parent / "elsewhere")
+    with serving() as stub:
+        assert folder.resume(stub, f"+skills.path={moved}").code == 0
+    assert folder.sent == [(1, 0, 1)]
+
+
 @pytest.mark.parametrize("key", ["sk-first", "sk-second"], ids=["another port", "another port and API key"])
 def test_rc_16_another_address_or_credential_makes_no_difference(half_done, key):
     with serving() as stub:

@@ -19,6 +19,7 @@ from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.missing import resolved
 from rollbook.config.roots import resolve_read_path
 from rollbook.errors import ResumeRefusedError
+from rollbook.inputs.skills import load_skills
 from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.extension import extend_plan
 from rollbook.ledger.history import History, planned_lines
@@ -45,9 +46,10 @@ _READ: Final = ("input_jsonl_fpath", "prompt_config")
 """Settings that name a file: what is in it counts, and not where it lies."""
 _NOT_OF_THE_RUN: Final = {
     *_READ,
+    "skills",
     *("allow_unsafe_resume", "output_jsonl_fpath", "overwrite", "resubmit", "resume_from_cache", "take_over"),
 }
-"""Those, and settings that say what one command does with a run."""
+"""Those, the folder of skills, which is no different, and settings that say what one command does with a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,16 @@ class Terms:
         return fingerprints(settings, resolved(self.config), agents, servers) | contents
 
     def _inputs(self) -> Iterator[tuple[str, str]]:
-        """Yield the settings that name a file, with the digest of what is in it: that counts, and not where it lies."""
+        """Yield the settings that name what is read, with its digest: what is in it counts, and not where it lies."""
         for name in _READ:
             given = getattr(self.settings, name)
             path = resolve_read_path(given) if given is not None else None
             if path is not None and path.is_file():
                 yield name, sha256_of(path)
+        skills = self.settings.skills
+        folder = resolve_read_path(skills.path) if skills is not None else None
+        if folder is not None and folder.is_dir():
+            yield "skills", load_skills(folder).hash
 
 
 def fresh_manifest(
