@@ -1,7 +1,6 @@
 """What a run's ledger means, said slowly: every word that was written is kept, and each question reads them all.
 
-Rules:
-* Lists and loops over what happened; nothing is folded, so nothing can be folded wrongly.
+Lists and loops over what happened; nothing is folded, so nothing can be folded wrongly.
 """
 
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from rollbook.records.outcome import Evidence, Failed, NeverStarted, Result
 from rollbook.records.record import Record
 
 WEAK = NeverStarted | Evidence
+STAY = {Disposition(end) for end in ("scored", "masked", "unscored", "approved", "settled", "exhausted")}
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Story:
             last = unended[-1]
             if rules.live_session == self.handed_out[last] and last not in self.cut:
                 return Disposition.IN_FLIGHT
-            return Disposition.INTERRUPTED if alone in OWED else alone
+            return alone if alone in STAY else Disposition.INTERRUPTED
         never = alone is Disposition.UNTOUCHED and stopped and rules.live_session is None
         return Disposition.NEVER_STARTED if never else alone
 

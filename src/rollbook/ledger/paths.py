@@ -90,16 +90,16 @@ class RunPaths:
     def every_file(self) -> tuple[Path, ...]:
         """The files that a run writes."""
         return (
+            self.manifest,
             self.output,
             self.failures,
             self.materialized_inputs,
             self.aggregate_metrics,
-            self.manifest,
             self.manifest_log,
             self.batch_status,
         )
 
     def existing(self) -> tuple[Path, ...]:
-        """Return those of the run's files that hold what a run found out; a plan alone holds nothing of worth."""
-        files = (self.output, self.failures, self.aggregate_metrics)
+        """Return those of the run's files that hold what a run found out or did; a plan alone holds nothing."""
+        files = (self.output, self.failures, self.aggregate_metrics, self.manifest, self.manifest_log)
         return tuple(path for path in files if path.exists() and path.stat().st_size > 0)

@@ -22,7 +22,7 @@ from rollbook.ledger.manifest_store import manifest_text
 from rollbook.ledger.materialized import write_rows
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.tail import TailRepair, keep_torn, repair_tail
-from rollbook.ledger.whole_file import WholeFile, made_aside
+from rollbook.ledger.whole_file import WholeFile, made_aside, sync_folder
 from rollbook.ledger.writer import Durability, Writer, WriterOptions
 from rollbook.records.codec import RunStamp
 from rollbook.records.json_values import JsonObject
@@ -55,14 +55,12 @@ class Draft:
             described.file.write(manifest_text(manifest))
             described.seal()
             self.making.seal()
-            aside = [_moved_aside(path) for path in self._outdated() if path.exists()]
-            self.making.place()
-            described.place()
-            for path in aside:
-                path.unlink()
-
-    def _outdated(self) -> tuple[Path, ...]:
-        return tuple(path for path in self.paths.every_file if path != self.paths.materialized_inputs)
+            try:
+                _move_aside(self.paths)
+                self.making.place()
+                described.place()
+            finally:
+                settle_asides(self.paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +91,9 @@ class Run:
         with explained(self.paths):
             self.paths.output.parent.mkdir(parents=True, exist_ok=True)
             self.lock.acquire()
-            self._sweep()
         try:
+            with explained(self.paths):
+                self._sweep()
             yield
         finally:
             if not files_of(self.paths):
@@ -103,7 +102,8 @@ class Run:
             _remove_empty(made)
 
     def _sweep(self) -> None:
-        """Remove files that a dead process was still writing aside."""
+        """Remove what a dead process was still writing aside, and settle what it had moved aside."""
+        settle_asides(self.paths)
         for path in self.paths.every_file:
             for aside in path.parent.glob(f".{escape(path.name)}.*.tmp"):
                 aside.unlink(missing_ok=True)
@@ -184,10 +184,26 @@ def _remove_empty(folders: list[Path]) -> None:
             folder.rmdir()
 
 
-def _moved_aside(path: Path) -> Path:
-    aside = path.with_name(f".{path.name}.replaced")
-    path.replace(aside)
-    return aside
+def _move_aside(paths: RunPaths) -> None:
+    """Move an earlier run aside, its manifest first: as long as no manifest is in place, it can come back."""
+    for path in paths.every_file:
+        if path.exists():
+            path.replace(_aside(path))
+    sync_folder(paths.output.parent)
+
+
+def settle_asides(paths: RunPaths) -> None:
+    """Remove an earlier run that was moved aside once another one is in force, or put it back where none is."""
+    in_force = paths.manifest.exists()
+    for path in reversed(paths.every_file):
+        if in_force:
+            _aside(path).unlink(missing_ok=True)
+        elif _aside(path).exists():
+            _aside(path).replace(path)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.replaced")
 
 
 @contextmanager

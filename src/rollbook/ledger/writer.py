@@ -53,6 +53,7 @@ class _Waiting:
     events: list[LogEvent] = field(default_factory=list)
     rows: list[tuple[File, bytes]] = field(default_factory=list)
     released: list[_Done] = field(default_factory=list)
+    are_safe: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.reserved or self.events or self.rows)
@@ -180,17 +181,22 @@ class Writer:
             await asyncio.to_thread(self._commit, batch)
         except LedgerError as error:
             self._break(error, batch)
-        except (OSError, ValueError, MemoryError) as error:
+        except (OSError, ValueError, MemoryError, RuntimeError) as error:
             self._break(LedgerError(self._what_to_do(error)), batch)
-        for done in batch.released:
-            _settle(done, self._broken)
+        else:
+            batch.are_safe = True
+        finally:
+            if not batch.are_safe and self._broken is None:
+                self._break(LedgerError(self._what_to_do("the writer was ended")), batch)
+            for done in batch.released:
+                _settle(done, self._broken)
 
     def _break(self, error: LedgerError, batch: _Waiting) -> None:
         self._broken = error
         batch.released += self._waiting.released
         self._waiting = _Waiting()
 
-    def _what_to_do(self, error: Exception) -> str:
+    def _what_to_do(self, error: object) -> str:
         return (
             f"cannot write to {self._paths.output.parent}: {error}. Rollouts that were reported as done are "
             "safe; free the disk and start the run again with --resume"

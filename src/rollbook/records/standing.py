@@ -30,6 +30,8 @@ __all__ = ["Coverage", "Standing", "Standings", "supersedes"]
 
 _MOST_SPENT: Final = 0xFFFF
 _ANY: Final = RolloutKey(0, 0)
+_HIDDEN: Final = (OWED | {Disposition.HELD, Disposition.HELD_INTERRUPTED}) - {Disposition.APPROVED}
+"""What a later attempt that did not end hides: neither a result nor an end for good."""
 
 
 def supersedes(new: Record, current: Record | None) -> bool:
@@ -193,7 +195,7 @@ class Standings:
             last = open_attempt + 1 == self.columns.attempts.next_number(seat)
             if alive and last and not self.columns.attempts.was_cut(seat, open_attempt):
                 return Disposition.IN_FLIGHT
-            return Disposition.INTERRUPTED if disposition in OWED else disposition
+            return Disposition.INTERRUPTED if disposition in _HIDDEN else disposition
         return self._unsent(disposition, rules)
 
     def _unsent(self, disposition: Disposition, rules: Rules) -> Disposition:

@@ -7,8 +7,11 @@ Rules:
 Source: collection.md §3.2, §5.4, §15.
 """
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice, takewhile
+from typing import Final
 
 from rollbook.clock import Clock
 from rollbook.dispatch.dispatcher import Dispatched, Dispatcher, Policy
@@ -25,6 +28,8 @@ from rollbook.records.standing import Standings
 from rollbook.records.task import Rollout
 from rollbook.recovery.charges import ALLOCATION_ENDED, allocation_end_charges
 from rollbook.verbs.session_ledger import SessionLedger
+
+_TOGETHER: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ async def collect(plan: Iterable[Rollout], run: Run, standings: Standings, engin
                 still_owed = owed(plan, standings, rules)
                 dispatched = await dispatcher.run(still_owed)
                 if dispatched.stopped is not None and run.record_omitted:
-                    await _write_down(still_owed, dispatched.stopped, ledger)
+                    await _write_down(still_owed, dispatched.stopped, ledger, engine.stop)
                 return dispatched
         finally:
             engine.observe(RunEnded())
@@ -71,11 +76,21 @@ async def collect(plan: Iterable[Rollout], run: Run, standings: Standings, engin
 async def _charge(plan: Iterable[Rollout], standings: Standings, rules: Rules, ledger: SessionLedger) -> None:
     """Write one failure for each attempt, but a rollout's first, that was lost with the process that had sent it."""
     charges = allocation_end_charges(standings, rules)
-    for rollout in plan if charges else ():
-        for attempt in charges.get(rollout.key, ()):
-            await ledger.write(numbered(rollout, attempt), ALLOCATION_ENDED)
+    charged = (
+        (numbered(rollout, attempt), ALLOCATION_ENDED)
+        for rollout in (plan if charges else ())
+        for attempt in charges.get(rollout.key, ())
+    )
+    await _write_all(charged, ledger)
 
 
-async def _write_down(rest: Iterator[Rollout], why: str, ledger: SessionLedger) -> None:
-    for rollout in rest:
-        await ledger.write(rollout, Ending(NeverStarted(f"not dispatched: {why}")))
+async def _write_down(rest: Iterator[Rollout], why: str, ledger: SessionLedger, stop: Stop) -> None:
+    """Write that what is left was never started, unless somebody wants the end at once."""
+    ending = Ending(NeverStarted(f"not dispatched: {why}"))
+    await _write_all(((rollout, ending) for rollout in takewhile(lambda _: not stop.at_once.is_set(), rest)), ledger)
+
+
+async def _write_all(rows: Iterator[tuple[Rollout, Ending]], ledger: SessionLedger) -> None:
+    """Write rows that nobody waits for one by one: many of them go out together."""
+    while batch := list(islice(rows, _TOGETHER)):
+        await asyncio.gather(*(ledger.write(rollout, ending) for rollout, ending in batch))

@@ -52,18 +52,28 @@ class Reading:
 def read_run(output: Path) -> Reading:
     """Fold the files of the run at `output`; damage is collected, not raised."""
     paths = RunPaths(output.resolve() if output.is_symlink() else output)
+    was_alive = _is_held(paths)
+    reading = _read(paths)
+    ended_meanwhile = was_alive and not reading.is_alive
+    return _read(paths) if ended_meanwhile else reading
+
+
+def _read(paths: RunPaths) -> Reading:
     damage: list[LedgerError] = []
-    limits = prefixes(paths)
-    history = read_history(paths, limits, damage.append)
+    history = read_history(paths, prefixes(paths), damage.append)
     if history.manifest is not None:
         try:
             check_plan(paths, history.manifest)
         except LedgerError as error:
             damage.append(error)
-    alive = paths.lock.exists() and holder_of(paths.lock) is not None
-    rules = _rules(history, live_session=history.log.session if alive else None)
+    rules = _rules(history, live_session=history.log.session if _is_held(paths) else None)
     named = tuple(_damage(error, paths) for error in damage[:_DAMAGES_KEPT])
     return Reading(paths, history, rules, named)
+
+
+def _is_held(paths: RunPaths) -> bool:
+    """Whether a process works on the run now."""
+    return paths.lock.exists() and holder_of(paths.lock) is not None
 
 
 def run_status(output: Path) -> RunStatus:

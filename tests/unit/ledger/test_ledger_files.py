@@ -1,6 +1,8 @@
 """A run's files beside its output: repaired, replaced whole, claimed by one, and never touched unasked."""
 
 import os
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,7 @@ from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import read_lines, read_records
 from rollbook.ledger.run import Run, files_of
 from rollbook.ledger.tail import keep_torn, repair_tail
-from rollbook.ledger.whole_file import whole_file
+from rollbook.ledger.whole_file import WholeFile, whole_file
 from rollbook.records.manifest import RunManifest
 from rollbook.testing.manual_clock import ManualClock
 
@@ -223,3 +225,63 @@ def test_one_writer_at_a_time(paths):
     said = rf"pid {os.getpid()} .* is writing this run"
     with run_at(paths).claimed(), pytest.raises(LedgerError, match=said), run_at(paths).claimed():
         pass
+
+
+@pytest.mark.parametrize("fails_at", [0, 1], ids=["plan", "manifest"])
+def test_an_earlier_run_comes_back_when_the_new_one_cannot_be_placed(paths, monkeypatch, fails_at):
+    run = run_at(paths)
+    paths.output.parent.mkdir(parents=True)
+    for path in paths.every_file:
+        path.write_text("old\n")
+    place, calls = WholeFile.place, []
+
+    def failing(making):
+        calls.append(making)
+        if len(calls) > fails_at:
+            raise OSError(5, "Input/output error")
+        place(making)
+
+    with run.drafted([{"a": 1}]) as draft:
+        monkeypatch.setattr(WholeFile, "place", failing)
+        with pytest.raises(LedgerError, match="Input/output error"):
+            draft.commit(manifest_of(draft))
+    assert all(path.read_text() == "old\n" for path in paths.every_file)
+
+
+@pytest.mark.parametrize("steps", range(1, 10))
+def test_a_process_that_dies_while_it_replaces_a_run_leaves_the_old_one_or_the_new_one(paths, monkeypatch, steps):
+    run = run_at(paths)
+    paths.output.parent.mkdir(parents=True)
+    for path in paths.every_file:
+        path.write_text("old\n")
+    replace, calls = Path.replace, []
+
+    class DiedError(BaseException):
+        pass
+
+    def dying(path, target):
+        calls.append(path)
+        if len(calls) > steps:
+            raise DiedError
+        return replace(path, target)
+
+    with run.drafted([{"a": 1}]) as draft:
+        monkeypatch.setattr("rollbook.ledger.run.settle_asides", lambda _paths: None)
+        monkeypatch.setattr(Path, "replace", dying)
+        with suppress(DiedError):
+            draft.commit(manifest_of(draft))
+    monkeypatch.undo()
+    with run.claimed():
+        pass
+    old = [path.name for path in paths.every_file if path.exists() and path.read_text() == "old\n"]
+    assert old in ([path.name for path in paths.every_file], [])
+    assert paths.manifest.exists()
+    assert not list(paths.output.parent.glob(".*.replaced"))
+
+
+def test_a_log_alone_is_an_earlier_run(paths):
+    paths.output.parent.mkdir(parents=True)
+    paths.manifest_log.write_text("{}\n")
+    paths.materialized_inputs.write_text("{}\n")
+    with pytest.raises(OutputExistsError, match="--resume"):
+        run_at(paths).refuse_existing()

@@ -343,3 +343,10 @@ async def test_closing_waits_for_lines_through_cancellation(paths, disk):
     found = await asyncio.gather(task, *pending, return_exceptions=True)
     assert isinstance(found[0], asyncio.CancelledError)
     assert len(rows(paths.output)) == 1
+
+
+async def test_an_error_of_any_kind_fails_who_waits_and_lets_nobody_wait_for_ever(paths, monkeypatch):
+    async with writer(paths) as opened:
+        monkeypatch.setattr(opened, "_commit", lambda _batch: (_ for _ in ()).throw(KeyError("odd")))
+        with pytest.raises(LedgerError):
+            await asyncio.wait_for(opened.reserve(RolloutKey(0, 0), 0), 5)

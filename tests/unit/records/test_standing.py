@@ -177,13 +177,13 @@ def test_an_attempt_that_never_ran_leaves_its_rollout_as_it_was():
     ("outcome", "disposition"),
     [
         (FAILED, Disposition.INTERRUPTED),
-        (JUDGE, Disposition.HELD),
+        (JUDGE, Disposition.INTERRUPTED),
         (Failed("x", terminal=True), Disposition.SETTLED),
         (Masked(1.0), Disposition.MASKED),
         (Scored(1.0), Disposition.SCORED),
     ],
 )
-def test_an_attempt_without_an_ending_hides_what_a_resume_would_run_and_nothing_else(outcome, disposition):
+def test_an_attempt_without_an_ending_hides_a_failure_and_neither_a_result_nor_an_end_for_good(outcome, disposition):
     standings, rules = in_flight(attempts=2)
     standings.add(Record(KEY, 0, outcome, "r"))
     assert standings.standing(KEY, rules).disposition is disposition
