@@ -304,6 +304,66 @@ def test_a_longer_plan_under_another_model_is_planned_when_it_is_told_to_and_not
         assert folder.resume(stub).code == 1
 
 
+SECOND = "second"
+
+
+def two_agents(stub, prompt):
+    """Let the stub's head tell of a second agent, with `prompt` as its own setting."""
+    config = type(stub).config(stub)
+    here = {"entrypoint": "app.py", "host": "127.0.0.1", "port": stub.port}
+    config[SECOND] = {"responses_api_agents": {"simple_agent": here | {"system_prompt": prompt}}}
+    front = {"agent_server": {"type": "responses_api_agents", "name": SECOND}}
+    config[f"{SECOND}_env"] = {"environment_servers": {"legacy_agent": here | front}}
+    stub.config = lambda: config
+
+
+@pytest.fixture
+def joined(folder):
+    """A run that a second agent's tasks were added to; one of them is owed."""
+    with serving(replies({(3,): SERVER_ERROR})) as stub:
+        two_agents(stub, "be brief")
+        assert folder.asks(adding(2)).run(stub).code == 0
+        folder.asks(adding(2) + [row | {"agent_ref": {"name": SECOND}} for row in adding(4)[2:]])
+        assert folder.resume(stub).code == 3
+    return folder
+
+
+@pytest.mark.parametrize(("prompt", "code"), [("be brief", 0), ("be long", 1)])
+def test_settings_of_an_agent_that_joined_with_a_longer_plan_are_compared_from_then_on(joined, prompt, code):
+    with serving() as stub:
+        two_agents(stub, prompt)
+        answer = joined.resume(stub)
+    assert answer.code == code
+    assert ("second.responses_api_agents.simple_agent.system_prompt" in answer.text.replace("\n", "")) == (code == 1)
+    assert joined.sent == ([] if code else [(3, 0, 1)])
+
+
+def test_keys_of_an_agent_that_the_plan_holds_and_the_manifest_does_not_are_taken_up(joined):
+    told = joined.told_manifest()
+    saved = told["configuration_keys"]
+    old = {key: digest for key, digest in saved.items() if not key.startswith(SECOND)}
+    joined.manifest.write_text(json.dumps(told | {"configuration_keys": old}))
+    with serving(replies({(3,): SERVER_ERROR})) as stub:
+        two_agents(stub, "be brief")
+        assert joined.resume(stub).code == 3
+    assert old != saved
+    assert joined.told_manifest()["configuration_keys"] == saved
+
+
+def test_an_agent_that_joins_a_run_that_is_gone_on_with_all_the_same_is_taken_up_and_what_differs_is_not(folder):
+    with serving() as stub:
+        two_agents(stub, "be brief")
+        assert folder.asks(adding(1)).run(stub).code == 0
+        saved = folder.told_manifest()["configuration_keys"]
+        folder.asks([*adding(1), adding(2)[1] | {"agent_ref": {"name": SECOND}}])
+        config = stub.config()
+        config[AGENT]["responses_api_agents"]["simple_agent"]["system_prompt"] = "be kind"
+        assert folder.resume(stub, "+allow_unsafe_resume=true").code == 0
+    keys = folder.told_manifest()["configuration_keys"]
+    assert {key: digest for key, digest in keys.items() if not key.startswith(SECOND)} == saved
+    assert f"{SECOND}.responses_api_agents.simple_agent.system_prompt" in keys
+
+
 def test_a_smaller_limit_keeps_the_plan_and_says_so(folder):
     with serving(replies({(4,): SERVER_ERROR})) as stub:
         assert folder.asks(adding(5)).run(stub).code == 3

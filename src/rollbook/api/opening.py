@@ -30,14 +30,16 @@ from rollbook.records.json_values import JsonObject
 from rollbook.records.manifest import PlanDigest, RunManifest
 from rollbook.records.reading import planned_line
 from rollbook.recovery.agreement import Difference, differences, verdict
-from rollbook.recovery.drift import INPUTS, Drift
+from rollbook.recovery.drift import INPUTS, SETTINGS, Drift, instance_of
 from rollbook.recovery.fingerprint import configuration_sha256, fingerprints
 from rollbook.recovery.plan_digest import PlanComparison, added_lines, compare_plans
 from rollbook.recovery.plan_digest import PlanDigest as Digests
 
 Rows = Callable[[], Iterable[JsonObject]]
 """Plans this command's rows, as a fresh run would; called only when they have to be looked at."""
-
+Lines = Callable[[], Iterable[tuple[RolloutKey, bytes]]]
+Names = dict[tuple[str | None, str | None], None]
+"""The (agent, stamped server) pairs of a plan, each once."""
 
 _ROWS: Final = f"{INPUTS}.input_jsonl_fpath"
 
@@ -115,22 +117,40 @@ def agreed_manifest(
         ResumeRefusedError: going on would mix answers or rewards of two settings.
 
     """
-    keys = terms.keys(*_agents_and_servers(history.plan.first_lines))
+    names: Names = dict.fromkeys(history.plan.first_lines)
+    keys = terms.keys(*_agents_and_servers(names))
     found = differences(manifest.configuration_keys, keys)
     unchecked = terms.settings.allow_unsafe_resume and _dataset_is_gone(found)
-    comparison, grow = _compared(() if unchecked else found, paths, manifest, rows)
+    comparison, grow = _compared(() if unchecked else found, paths, manifest, lambda: _lines(rows(), names))
     agreement = verdict(found, comparison)
     mixes = agreement.refused is not None
     if mixes and not terms.settings.allow_unsafe_resume:
         raise ResumeRefusedError(agreement.refused)
     notes = [*agreement.notes, *([f"resumed all the same: {agreement.refused}"] if mixes else ())]
     notes += ["resumed all the same: the dataset is gone, and was not compared with the plan"] if unchecked else []
-    if comparison.added and not comparison.is_another_plan:
-        plan = extend_plan(paths, manifest.plan, grow())
-        manifest = manifest.model_copy(update={"plan": plan} | ({} if mixes else _identity(keys)))
+    grows = comparison.added > 0 and not comparison.is_another_plan
+    longer = terms.keys(*_agents_and_servers(names)) if grows else keys
+    kept = {**manifest.configuration_keys, **_of_new_instances(manifest.configuration_keys, keys, longer)}
+    manifest = manifest.model_copy(update=_identity(longer if grows and not mixes else kept))
+    if grows:
+        manifest = manifest.model_copy(update={"plan": extend_plan(paths, manifest.plan, grow())})
     if terms.settings.allow_unsafe_resume:
         manifest = manifest.model_copy(update={"unreserved": history.standings.unreserved})
     return manifest, notes, [str(one) for one in found if mixes or one.drift is not Drift.IRRELEVANT]
+
+
+def _of_new_instances(saved: Mapping[str, str], old: Mapping[str, str], longer: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the keys of instances that joined a run with `saved` keys: those that its plan reaches, or its longer one.
+
+    Where an instance is gone from what the `old` plan reaches, what it reaches instead took that one's place.
+    """
+    known, reached = _instances(saved), _instances(old)
+    taken = known if known <= reached else known | reached
+    return {key: digest for key, digest in longer.items() if instance_of(key) not in taken}
+
+
+def _instances(keys: Iterable[str]) -> frozenset[str]:
+    return frozenset(instance_of(key) for key in keys) | {SETTINGS, INPUTS}
 
 
 def _dataset_is_gone(found: Iterable[Difference]) -> bool:
@@ -138,18 +158,22 @@ def _dataset_is_gone(found: Iterable[Difference]) -> bool:
 
 
 def _compared(
-    found: Iterable[Difference], paths: RunPaths, manifest: RunManifest, rows: Rows
-) -> tuple[PlanComparison, Callable[[], Iterator[tuple[RolloutKey, bytes]]]]:
+    found: Iterable[Difference], paths: RunPaths, manifest: RunManifest, lines: Lines
+) -> tuple[PlanComparison, Lines]:
+    """Return how the lines that this command plans compare with the plan on disk, and those that it adds."""
     if not any(one.drift is Drift.EXTENDS for one in found):
-        return PlanComparison.unchanged(manifest.plan.rollouts), lambda: iter(())
+        return PlanComparison.unchanged(manifest.plan.rollouts), lambda: ()
     old = Digests.of((planned_line(line.text).key, line.text) for line in planned_lines(paths, manifest))
-    return compare_plans(old, _lines(rows())), lambda: added_lines(old, _lines(rows()))
+    return compare_plans(old, lines()), lambda: added_lines(old, lines())
 
 
-def _lines(rows: Iterable[JsonObject]) -> Iterator[tuple[RolloutKey, bytes]]:
+def _lines(rows: Iterable[JsonObject], names: Names) -> Iterator[tuple[RolloutKey, bytes]]:
+    """Yield `rows` as a plan holds them, noting their (agent, stamped server) pairs in `names`."""
     for row in rows:
         line = encode(row)
-        yield planned_line(line).key, line
+        planned = planned_line(line)
+        names[planned.agent, planned.server] = None
+        yield planned.key, line
 
 
 def _identity(keys: Mapping[str, str]) -> dict[str, object]:
