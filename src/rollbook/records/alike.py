@@ -3,13 +3,19 @@
 Rules:
 * Alike: of one group, with every attempt ended, the same kind of ending, named by a run or not, and as much spent.
 * What is not plain (an open attempt, a number beyond the columns, a seat that is set `apart`) is left to the caller.
+* Another thread may fold records meanwhile: what is counted stands as it did when it was reached, and no attempt is
+  seen to have ended before the row that it left. No rollout is named anew meanwhile.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
+from typing import Final
 
 from rollbook.records.columns import PLANNED, RolloutColumns
 from rollbook.records.table import NO_ROW, SCORED_KIND, RecordTable
+
+_AT_ONCE: Final = 1 << 14
 
 
 @dataclass(slots=True)
@@ -30,11 +36,9 @@ def alike_rollouts(
     found: dict[tuple[int, int, bool, int], Alike] = {}
     others: set[int] = set()
     kinds, sources, rewards = table.kinds, table.origins, table.rewards
-    unnamed = [source[0] is None for source in table.sources]
-    handed_out, ended = columns.attempts.handed_out, columns.attempts.ended
-    wide = {*handed_out.wide, *ended.wide, *apart}
-    rows = zip(columns.row, columns.flags, columns.group, columns.spent, handed_out.bits, ended.bits, strict=True)
-    for seat, (row, flags, group, spent, out, over) in enumerate(rows):
+    unnamed: list[bool] = []
+    wide = {*columns.attempts.handed_out.wide, *columns.attempts.ended.wide, *apart}
+    for seat, (over, out, row, flags, group, spent) in enumerate(_seats(columns, table, unnamed)):
         if out & ~over or seat in wide or (of_plan_only and not flags & PLANNED):
             others.add(seat)
             continue
@@ -48,3 +52,19 @@ def alike_rollouts(
             alike.rewards += rewards[row]
     left = ((packed, seat) for packed, seat in columns.seats.items() if seat in others) if others else iter(())
     return list(found.values()), left
+
+
+def _seats(
+    columns: RolloutColumns, table: RecordTable, unnamed: list[bool]
+) -> Iterator[tuple[int, int, int, int, int, int]]:
+    """Return (ended, handed out, row, flags, group, spent) of every seat; `unnamed` knows the source of every row."""
+    ended, handed_out = columns.attempts.ended.bits, columns.attempts.handed_out.bits
+    of_row = (columns.row, columns.flags, columns.group, columns.spent)
+
+    def part(start: int) -> Iterator[tuple[int, int, int, int, int, int]]:
+        here = slice(start, start + _AT_ONCE)
+        taken = ended[here], handed_out[here], *(column[here] for column in of_row)
+        unnamed.extend(source[0] is None for source in list(table.sources)[len(unnamed) :])
+        return zip(*taken, strict=True)
+
+    return chain.from_iterable(map(part, range(0, len(columns.row), _AT_ONCE)))
