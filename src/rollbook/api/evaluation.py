@@ -160,7 +160,8 @@ class _Evaluation:
         except RunError:
             status.write(RunState.FINISHED, reason=IncompleteReason.REJECTED)
             raise
-        status.write(RunState.FINISHED)
+        if not self._settings.disable_aggregation:
+            status.write(RunState.FINISHED)
         metrics = await self._aggregated()
         status.write(RunState.FINISHED, aggregation_of(metrics))
         return self._result(coverage, metrics)

@@ -24,21 +24,22 @@ from rollbook.clock import Clock
 from rollbook.config.attempt_cap import max_rollout_attempts
 from rollbook.errors import ConfigError, DamagedRunError, InputError, LedgerError
 from rollbook.ledger.history import History, check_plan, planned_lines, read_history
-from rollbook.ledger.manifest_store import write_manifest
+from rollbook.ledger.manifest_store import read_manifest, write_manifest
 from rollbook.ledger.reader import plain_lines, scan
-from rollbook.ledger.run import Draft, Run
+from rollbook.ledger.run import Draft, Run, explained
+from rollbook.ledger.tail import TailRepair, repair_tail
 from rollbook.plan.directory import Directory
 from rollbook.plan.expand import Expansion
 from rollbook.plan.rollouts import rollout_of
 from rollbook.plan.targets import name_in
 from rollbook.records.bulk import fold_plan
-from rollbook.records.columns import packed_key
+from rollbook.records.columns import packed
 from rollbook.records.coverage import Coverage
 from rollbook.records.disposition import Rules
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
 from rollbook.records.manifest import RunManifest
-from rollbook.records.reading import planned_line
+from rollbook.records.reading import PLAN_HEAD, planned_line
 from rollbook.records.standing import Standings
 from rollbook.records.task import Rollout
 from rollbook.servers.serving.deployment import Deployment
@@ -139,7 +140,7 @@ class Session:
 
     def _kept_plan(self) -> Planned:
         """Mend what a dead writer left, fold what is there, and judge every difference; nothing is sent yet."""
-        self.notes += [repair.told for repair in self.run.repair()]
+        self.notes += [repair.told for repair in self._repairs()]
         history = self._history()
         self.standings = history.standings
         drift: list[str] = []
@@ -169,6 +170,22 @@ class Session:
 
     def _fresh_rows(self) -> Iterable[JsonObject]:
         return self._rows(Expansion(plan_options(self.request.settings, self.directory.only_agent)))
+
+    def _repairs(self) -> Iterator[TailRepair]:
+        """Mend the ends of files; a plan that a manifest describes is judged by its digest instead."""
+        yield from self.run.repair()
+        if self._is_described():
+            return
+        with explained(self.run.paths):
+            repair = repair_tail(self.run.paths.materialized_inputs)
+        yield from filter(None, (repair,))
+
+    def _is_described(self) -> bool:
+        """Whether a manifest says which plan is in force; one that cannot be read does, unless it is gone on without."""
+        try:
+            return read_manifest(self.run.paths.manifest) is not None
+        except LedgerError:
+            return not self.request.settings.allow_unsafe_resume
 
     def _history(self) -> History:
         damage: list[LedgerError] = []
@@ -227,9 +244,10 @@ class PlanLines:
         """Yield rollouts in plan order; a line that is settled is not looked into."""
         session = self.session
         is_owed = session.standings.owed_test(session.rules)
-        for line in planned_lines(session.run.paths, session.manifest):
-            if is_owed(packed_key(planned_line(line.text).key)):
-                yield rollout_of(line.text, session.directory.find)
+        for _, _, _, text in plain_lines(session.run.paths.materialized_inputs, session.manifest.plan.bytes):
+            head = PLAN_HEAD.decode(text)
+            if is_owed(packed(head.task, head.rollout)):
+                yield rollout_of(text.rstrip(), session.directory.find)
 
 
 def _watched(rows: Iterable[JsonObject], named: dict[tuple[str | None, str | None], None]) -> Iterator[JsonObject]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from rollbook.cli.flags import config_flags, flags, model_flags, overrides_argument, selector_flags
+from rollbook.cli.loading import loading
 from rollbook.cli.verb import VerbCommand, is_verbose, wants_json
 
 _serving: Final = flags(
@@ -112,6 +113,7 @@ def command(context: click.Context, /, **given: Any) -> int:
     Exit code: 0 a resume would run nothing, 3 it would, 4 with --require-complete when not everything is scored, 5 a
     file is damaged, 128 and the signal's number after a signal.
     """
-    from rollbook.cli.eval_session import run_evaluation  # noqa: PLC0415  the engine is paid for by this verb alone
+    with loading():
+        from rollbook.cli.eval_session import run_evaluation  # noqa: PLC0415  paid for by this verb alone
 
     return run_evaluation(given, as_json=wants_json(context), verbose=is_verbose(context))

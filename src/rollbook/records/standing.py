@@ -211,13 +211,15 @@ class Standings:
 
     def owed_test(self, rules: Rules) -> Callable[[int], bool]:
         """Return a test of whether a rollout, by its packed key, is owed as the fold stands when it is asked."""
-        seats, rows, kinds, attempts = self.columns.seats, self.columns.row, self.table.kinds, self.columns.attempts
+        seats, rows, kinds = self.columns.seats, self.columns.row, self.table.kinds
+        handed_out, ended = self.columns.attempts.handed_out, self.columns.attempts.ended
 
         def is_owed(number: int) -> bool:
             seat = seats.get(number)
             if seat is None:
                 return True
-            if rows[seat] != NO_ROW and kinds[rows[seat]] == SCORED_KIND and attempts.open_attempt(seat) is None:
+            row, all_ended = rows[seat], not handed_out.bits[seat] & ~ended.bits[seat]
+            if row != NO_ROW and kinds[row] == SCORED_KIND and all_ended and seat not in handed_out.wide:
                 return False
             return self._at(seat, unpacked_key(number), rules).disposition in OWED
 
