@@ -3,8 +3,11 @@
 Source: collection.md §1.5 to §1.7, §4.11, §5.2, §16.
 """
 
+import json
+
 import pytest
 
+from rollbook.ledger.digests import sha256_of
 from run_folder import (
     SERVER_ERROR,
     RunFolder,
@@ -258,6 +261,47 @@ def test_a_torn_end_is_mended_before_a_folder_is_adopted(tmp_path, stub, tail):
     assert folder.resume(stub).code == 0
     assert folder.sent == ([] if tail.endswith(b"}") else [(1, 0, 0)])
     assert identities(folder.results) == [(0, 0, 0), (1, 0, 0)]
+
+
+def test_a_plan_without_its_last_newline_is_adopted_with_every_rollout_and_grows(tmp_path, stub):
+    folder = built(tmp_path, 3, [scored(0)])
+    plan = folder.plan.read_bytes()
+    folder.plan.write_bytes(plan[:-1])
+    assert folder.resume(stub).code == 0
+    assert folder.sent == [(1, 0, 0), (2, 0, 0)]
+    assert folder.plan.read_bytes() == plan
+    assert folder.told_manifest()["plan"]["rollouts"] == 3
+    assert folder.asks(adding(5)).resume(stub).code == 0
+    assert folder.sent == [(3, 0, 0), (4, 0, 0)]
+    assert folder.plan.read_bytes().startswith(plan)
+
+
+def test_a_plan_that_ends_within_a_line_and_whose_manifest_is_lost_is_cut_to_its_lines_and_kept(tmp_path, stub):
+    folder = built(tmp_path, 3, [scored(0)])
+    plan = folder.plan.read_bytes()
+    folder.plan.write_bytes(plan[:-20])
+    assert folder.resume(stub).code == 0
+    assert folder.sent == [(1, 0, 0)]
+    assert plan.startswith(folder.plan.read_bytes())
+    assert folder.plan.with_name(f"{folder.plan.name}.torn").exists()
+
+
+def test_a_plan_in_force_that_ends_within_a_line_is_not_added_to(tmp_path, stub):
+    folder = built(tmp_path, 3, [scored(0)])
+    folder.resume(stub)
+    plan = folder.plan.read_bytes()[:-1]
+    folder.plan.write_bytes(plan)
+    told = folder.told_manifest()
+    told["plan"] |= {"sha256": sha256_of(folder.plan), "bytes": len(plan), "rollouts": 2}
+    folder.manifest.write_text(json.dumps(told))
+    answer = folder.asks(adding(5)).resume(stub)
+    assert answer.code == 1
+    assert "ends within a line" in " ".join(answer.text.split())
+    assert folder.sent == []
+    assert folder.plan.read_bytes() == plan
+    folder.manifest.unlink()
+    assert folder.resume(stub).code == 0
+    assert folder.plan.read_bytes() == plan + b"\n"
 
 
 def test_a_folder_of_which_nothing_but_the_plan_has_content_starts_from_its_plan(tmp_path, stub):

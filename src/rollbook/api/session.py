@@ -181,7 +181,7 @@ class Session:
         yield from filter(None, (repair,))
 
     def _is_described(self) -> bool:
-        """Whether a manifest says which plan is in force; one that cannot be read does, unless it is gone on without."""
+        """Whether a manifest says which plan is in force; one that cannot be read does, unless told to go on."""
         try:
             return read_manifest(self.run.paths.manifest) is not None
         except LedgerError:
