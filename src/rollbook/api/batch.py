@@ -3,6 +3,7 @@
 Rules:
 * A plan that is not what the batch manifest says is refused before anything is sent.
 * Writing a status never fails a run: what goes wrong is logged once, and no status is written any more.
+* What a session writes after its block is the last word: a write that has begun ends before the block is left.
 
 Source: collection.md §1.9, §17.3.
 """
@@ -11,7 +12,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,8 @@ import msgspec
 from rollbook.clock import Clock, timestamp
 from rollbook.config.batch_manifest import load_batch_manifest, refuse_mismatch
 from rollbook.config.roots import resolve_read_path
+from rollbook.dispatch.waiting import to_the_end
+from rollbook.errors import RollbookError
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import Line
 from rollbook.plan.batch_facts import observed_members
@@ -45,6 +48,17 @@ _LOG = logging.getLogger(__name__)
 _EVERY_S: Final = 5.0
 _REST: Final = 20.0
 """Writing may cost one part in so many of a run's time."""
+_FAULTS: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RollbookError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 def check_batch(manifest: str | None, plan: Iterable[Line]) -> None:
@@ -88,15 +102,14 @@ class StatusFile:
             yield
         finally:
             beating.cancel()
-            with suppress(asyncio.CancelledError):
-                await beating
+            await to_the_end(asyncio.wait([beating]))
 
     async def _beat(self) -> None:
         pause = _EVERY_S
         while True:
             await self.clock.sleep(pause)
             began = self.clock.monotonic()
-            await asyncio.to_thread(self.write, RunState.RUNNING)
+            await to_the_end(asyncio.to_thread(self.write, RunState.RUNNING))
             pause = max(_EVERY_S, _REST * (self.clock.monotonic() - began))
 
     def write(
@@ -107,9 +120,11 @@ class StatusFile:
             return
         try:
             self._write(state, aggregation or Aggregation(AggregationState.PENDING), reason)
-        except (OSError, ValueError, RuntimeError):
+        except _FAULTS:
             self._failed = True
-            _LOG.warning("the status file of %s cannot be written and is not written any more", self.paths.output)
+            _LOG.warning(
+                "the status file of %s cannot be written and is not written any more", self.paths.output, exc_info=True
+            )
 
     def _write(self, state: RunState, aggregation: Aggregation, reason: IncompleteReason | None) -> None:
         status = self._status(state)
