@@ -3,6 +3,7 @@
 Rules:
 * The first signal ends admission and is answered in a line; the second ends at once what is in flight; the third ends
   the command.
+* A signal that this process was told to ignore (`nohup`, a shell's background job) stays ignored.
 * A run that a signal ended exits with 128 and the signal's number.
 
 Source: collection.md §5.6; case RC-50.
@@ -25,7 +26,8 @@ EXIT_BASE: Final = 128
 def heard(stop: Stop, grace: float) -> Iterator[None]:
     """Turn the signals that come while the block runs into requests to `stop`; work in flight has `grace` seconds."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    numbers = [number for name in _HEARD if (number := getattr(signal, name, None)) is not None]
+    known = [number for name in _HEARD if (number := getattr(signal, name, None)) is not None]
+    numbers = [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]
 
     def hear(number: signal.Signals) -> None:
         if stop.at_once.is_set() and task is not None:
