@@ -87,8 +87,8 @@ def head_of(cfg: DictConfig) -> BaseServerConfig:
     return BaseServerConfig.model_validate(dict(cfg["head_server"]))
 
 
-def show_status(given: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print every server of the running deployment, and how many answer."""
+def show_status(given: Mapping[str, Any], *, as_json: bool) -> int:
+    """Print every server of the running deployment, and how many answer; return 0 when all do, else 1."""
     head = head_of(resolved_configuration(given, settings={}))
     found = in_event_loop(probe_status(head))
     if as_json:
@@ -97,6 +97,7 @@ def show_status(given: Mapping[str, Any], *, as_json: bool) -> None:
         say(f"No Rollbook servers found running (no head server answers at http://{head.host}:{head.port}).")
     else:
         _show_instances(found)
+    return 0 if found and all(instance.healthy for instance in found) else 1
 
 
 def _show_instances(found: tuple[InstanceStatus, ...]) -> None:

@@ -18,8 +18,11 @@ from rollbook.cli.verb import VerbCommand, wants_json
 @config_flags
 @overrides_argument
 @click.pass_context
-def command(context: click.Context, /, **given: Any) -> None:
-    """Show every server of the running deployment, and whether it answers."""
+def command(context: click.Context, /, **given: Any) -> int:
+    """Show every server of the running deployment, and whether it answers.
+
+    Exit code: 0 every server answers, 1 one does not, or nothing is running.
+    """
     from rollbook.cli.env_session import show_status  # noqa: PLC0415  paid for by this verb alone
 
-    show_status(given, as_json=wants_json(context))
+    return show_status(given, as_json=wants_json(context))

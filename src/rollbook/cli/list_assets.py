@@ -86,12 +86,18 @@ def _show_all(entries: Sequence[CatalogEntry], what: str) -> None:
     for title in ("Variants", "Description"):
         table.add_column(title, overflow="fold")
     for entry in entries:
-        cells = (entry.name, _KINDS[entry.shelf], ", ".join(entry.flavors), entry.description)
+        cells = (entry.name, _KINDS[entry.shelf], ", ".join(entry.flavors), _cut(entry.description))
         table.add_row(*(escaped(cell) for cell in cells))
     width = None if sys.stdout.isatty() else _WIDTH_OF_A_FILE
     Console(highlight=False, markup=False, width=width).print(table)
 
 
+def _cut(description: str) -> str:
+    """Return a description as a table of many shows it."""
+    return description if len(description) <= _SHOWN_OF_MANY else description[: _SHOWN_OF_MANY - 1] + "…"
+
+
+_SHOWN_OF_MANY: Final = 300
 _KINDS: Final = {
     Shelf.ENVIRONMENT: "environment",
     Shelf.BENCHMARK: "benchmark",

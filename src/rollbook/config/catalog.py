@@ -27,7 +27,6 @@ _LOG = logging.getLogger(__name__)
 _SELECTOR: Final = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)*")
 _NO_FLAVOR: Final = re.compile(r"config|manifest|prompt.*")
 _USAGE_EXIT_CODE: Final = 2
-_DESCRIPTION_LIMIT: Final = 300
 
 
 class Shelf(StrEnum):
@@ -159,8 +158,7 @@ def _entry(shelf: Shelf, name: str, path: Path) -> CatalogEntry:
 def _description(folder: Path) -> str:
     """Return the manifest's description, else the first paragraph of the README, else nothing."""
     text = _manifest_description(folder / "manifest.yaml") or _first_paragraph(folder / "README.md")
-    joined = " ".join(text.split())
-    return joined if len(joined) <= _DESCRIPTION_LIMIT else joined[: _DESCRIPTION_LIMIT - 1] + "…"
+    return " ".join(text.split())
 
 
 def _manifest_description(file: Path) -> str:

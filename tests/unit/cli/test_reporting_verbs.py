@@ -75,7 +75,7 @@ def test_a_resolved_configuration_is_shown_without_its_secrets(flags, here, caps
 
 def test_no_deployment_is_said_in_words_and_as_an_empty_list(here, capsys, unused_tcp_port):
     head = f"+head_server={{host: 127.0.0.1, port: {unused_tcp_port}}}"
-    assert exit_code_of(["env", "status", head]) == 0
+    assert exit_code_of(["env", "status", head]) == 1
     assert capsys.readouterr().out.startswith("No Rollbook servers found running")
     exit_code_of(["env", "status", head, "--json"])
     assert json.loads(capsys.readouterr().out) == []
