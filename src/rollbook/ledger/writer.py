@@ -51,12 +51,12 @@ class _Waiting:
 
     reserved: list[tuple[RolloutKey, int]] = field(default_factory=list)
     events: list[LogEvent] = field(default_factory=list)
-    rows: list[tuple[File, bytes]] = field(default_factory=list)
+    rows: dict[File, list[bytes]] = field(default_factory=lambda: {File.FAILURES: [], File.RESULTS: []})
     released: list[_Done] = field(default_factory=list)
     are_safe: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.reserved or self.events or self.rows)
+        return bool(self.reserved or self.events or any(self.rows.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Writer:
             return self._record(rollout, SavedLine(File.FAILURES, b"", ending.outcome))
         saved = saved_line(rollout, ending, self._stamp)
         self._refuse_when_broken()
-        self._waiting.rows.append((saved.file, saved.line))
+        self._waiting.rows[saved.file].append(saved.line)
         await self._committed()
         return self._record(rollout, saved)
 
@@ -216,8 +216,8 @@ class Writer:
         if self._log is not None and (batch.reserved or batch.events):
             self._append(self._log, self._log_lines(batch))
         for file, handle in self._rows.items():
-            chunk = b"".join(line for name, line in batch.rows if name is file)
-            if chunk:
+            if batch.rows[file]:
+                chunk = b"".join(batch.rows[file])
                 self._append(handle, chunk)
                 self._sizes[file] += len(chunk)
 

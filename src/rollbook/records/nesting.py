@@ -3,7 +3,8 @@
 Rules:
 * How deep is too deep is ours to say: a library in the same process may have raised the interpreter's own limit, and a
   decoder that recurses past the stack ends the process.
-* Text with few brackets costs two counts; only text with many is looked at.
+* A level takes two bytes, so short text costs nothing; text with few brackets costs two counts, and only text with
+  many is looked at.
 """
 
 from typing import Final
@@ -13,6 +14,7 @@ import orjson
 
 MOST_LEVELS: Final = 1024
 """As deep as `orjson` reads."""
+_SHORT: Final = 2 * MOST_LEVELS
 
 
 def not_too_deep(text: bytes) -> bytes:
@@ -22,7 +24,7 @@ def not_too_deep(text: bytes) -> bytes:
         msgspec.DecodeError: it is nested deeper than `MOST_LEVELS`.
 
     """
-    if text.count(b"[") + text.count(b"{") > MOST_LEVELS:
+    if len(text) > _SHORT and text.count(b"[") + text.count(b"{") > MOST_LEVELS:
         try:
             orjson.loads(text)
         except orjson.JSONDecodeError as error:
