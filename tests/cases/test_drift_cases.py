@@ -4,7 +4,13 @@ import json
 
 import pytest
 
+from rollbook.errors import LedgerError
 from rollbook.ledger.digests import sha256_of
+from rollbook.ledger.extension import extend_plan
+from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.reader import Line
+from rollbook.plan.batch_facts import observed_members
+from rollbook.records.manifest import PlanDigest
 from run_folder import SERVER_ERROR, RunFolder, identities, replies, rows_of, status_reply
 from stub import AGENT, adding, serving
 
@@ -362,6 +368,45 @@ def test_an_agent_that_joins_a_run_that_is_gone_on_with_all_the_same_is_taken_up
     keys = folder.told_manifest()["configuration_keys"]
     assert {key: digest for key, digest in keys.items() if not key.startswith(SECOND)} == saved
     assert f"{SECOND}.responses_api_agents.simple_agent.system_prompt" in keys
+
+
+@pytest.fixture
+def two_of_four(folder):
+    """A finished run of the first two of four tasks."""
+    with serving() as stub:
+        assert folder.asks(adding(4)).run(stub, "--limit", "2").code == 0
+    return folder
+
+
+def batch_of(tasks, path):
+    """Write what an outer scheduler says of a run of `tasks`."""
+    (seen,) = observed_members({**row, "_ng_task_index": n, "_ng_rollout_index": 0} for n, row in enumerate(tasks))
+    member = {"agent_ref": {"name": seen.agent}, "tasks": seen.tasks, "dataset_fingerprint": seen.dataset_fingerprint}
+    policy = {"num_repeats": 1, "add_seed": False}
+    path.write_text(json.dumps({"schema_version": 1, "members": [member | {"repeat_policy": policy}]}))
+    return f"+batch_manifest_fpath={path}"
+
+
+@pytest.mark.parametrize(("tasks", "code"), [(2, 1), (4, 0)], ids=["the old plan's", "the longer plan's"])
+def test_a_plan_grows_once_the_longer_one_is_what_the_batch_manifest_says(two_of_four, tasks, code):
+    before = {path.name: path.read_bytes() for path in two_of_four.folder.iterdir()}
+    batch = batch_of(adding(tasks), two_of_four.input.with_name("batch.json"))
+    with serving() as stub:
+        assert two_of_four.resume(stub, batch).code == code
+    assert two_of_four.sent == ([] if code else [(2, 0, 0), (3, 0, 0)])
+    if code:
+        assert {path.name: path.read_bytes() for path in two_of_four.folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("added", [1, 3])
+def test_a_plan_whose_new_rows_are_not_as_many_as_were_judged_stays_as_it_was(two_of_four, added):
+    paths, plan = RunPaths(two_of_four.output), two_of_four.plan.read_bytes()
+    in_force = PlanDigest.model_validate(two_of_four.told_manifest()["plan"])
+    lines = [Line(0, 0, 2, b"{}")] * 2
+    with pytest.raises(LedgerError, match="the dataset was changed meanwhile"):
+        extend_plan(paths, in_force, lines, added)
+    assert two_of_four.plan.read_bytes() == plan
+    assert extend_plan(paths, in_force, lines, 2).rollouts == 4
 
 
 def test_a_smaller_limit_keeps_the_plan_and_says_so(folder):

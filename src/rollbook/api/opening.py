@@ -21,9 +21,9 @@ from rollbook.config.roots import resolve_read_path
 from rollbook.errors import ResumeRefusedError
 from rollbook.inputs.skills import load_skills
 from rollbook.ledger.digests import sha256_of
-from rollbook.ledger.extension import extend_plan
 from rollbook.ledger.history import History, planned_lines
 from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.reader import Line
 from rollbook.records.codec import encode
 from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject
@@ -82,6 +82,28 @@ class Terms:
             yield "skills", load_skills(folder).hash
 
 
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """The rollouts that a command adds to the plan on disk; each call of `planned` plans them anew."""
+
+    rollouts: int = 0
+    planned: Lines = lambda: ()
+
+    def lines(self) -> Iterator[Line]:
+        """Yield them as lines of a plan, of which nobody knows yet where they will stand."""
+        return (Line(0, 0, len(text), text) for _, text in self.planned())
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """What a run is gone on with: its manifest, what people are told, what drifted, and what its plan grows by."""
+
+    manifest: RunManifest
+    notes: list[str]
+    drift: list[str]
+    addition: Addition
+
+
 def fresh_manifest(
     terms: Terms, plan: PlanDigest, names: Iterable[tuple[str | None, str | None]], clock: Clock
 ) -> RunManifest:
@@ -108,10 +130,8 @@ def adopted_manifest(terms: Terms, history: History, paths: RunPaths, clock: Clo
     return manifest.model_copy(update={"adopted": True, "run_id": run_id, "unreserved": unreserved})
 
 
-def agreed_manifest(
-    manifest: RunManifest, terms: Terms, history: History, paths: RunPaths, rows: Rows
-) -> tuple[RunManifest, list[str], list[str]]:
-    """Return the manifest to go on with, notes for people, and what drifted; a longer plan is on disk by then.
+def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPaths, rows: Rows) -> Agreed:
+    """Return what a run is gone on with; nothing is written.
 
     Raises:
         ResumeRefusedError: going on would mix answers or rewards of two settings.
@@ -132,11 +152,10 @@ def agreed_manifest(
     longer = terms.keys(*_agents_and_servers(names)) if grows else keys
     kept = {**manifest.configuration_keys, **_of_new_instances(manifest.configuration_keys, keys, longer)}
     manifest = manifest.model_copy(update=_identity(longer if grows and not mixes else kept))
-    if grows:
-        manifest = manifest.model_copy(update={"plan": extend_plan(paths, manifest.plan, grow())})
     if terms.settings.allow_unsafe_resume:
         manifest = manifest.model_copy(update={"unreserved": history.standings.unreserved})
-    return manifest, notes, [str(one) for one in found if mixes or one.drift is not Drift.IRRELEVANT]
+    drift = [str(one) for one in found if mixes or one.drift is not Drift.IRRELEVANT]
+    return Agreed(manifest, notes, drift, Addition(comparison.added, grow) if grows else Addition())
 
 
 def _of_new_instances(saved: Mapping[str, str], old: Mapping[str, str], longer: Mapping[str, str]) -> Mapping[str, str]:

@@ -13,16 +13,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from rollbook.api.batch import check_batch
-from rollbook.api.opening import Terms, adopted_manifest, agreed_manifest, fresh_manifest
+from rollbook.api.opening import Addition, Agreed, Terms, adopted_manifest, agreed, fresh_manifest
 from rollbook.api.options import plan_options, prompt_of, sources_of
 from rollbook.api.provenance import session_entry
 from rollbook.api.request import EvaluationRequest
 from rollbook.clock import Clock
 from rollbook.config.attempt_cap import max_rollout_attempts
 from rollbook.errors import ConfigError, DamagedRunError, InputError, LedgerError
+from rollbook.ledger.extension import extend_plan
 from rollbook.ledger.history import History, check_plan, planned_lines, read_history
 from rollbook.ledger.manifest_store import read_manifest, write_manifest
 from rollbook.ledger.reader import plain_lines, scan
@@ -143,28 +145,33 @@ class Session:
         self.notes += [repair.told for repair in self._repairs()]
         history = self._history()
         self.standings = history.standings
-        drift: list[str] = []
+        found = self._agreed(history)
+        self.manifest = found.manifest
+        self.notes += found.notes
+        self._check_names(history)
+        longer = chain(planned_lines(self.run.paths, self.manifest), found.addition.lines())
+        check_batch(self.request.settings.batch_manifest_fpath, longer)
+        self._open(self.manifest, found.drift, history.log.session)
+        fold_plan(found.addition.lines(), self.standings, lambda _number, _known: None)
+        owed = self.standings.coverage(rules=self.rules).owed
+        rollouts = self.manifest.plan.rollouts + found.addition.rollouts
+        return Planned(self.standings.tasks(), rollouts, owed, lambda: self._go_on(found.addition))
+
+    def _agreed(self, history: History) -> Agreed:
         if history.manifest is None:
-            self.manifest = adopted_manifest(self.terms, history, self.run.paths, self.clock)
-            self.notes.append(
+            note = (
                 "the folder has no manifest; its rows are taken as they are, and its plan stands: what this command "
                 "says of rows, prompts and settings was not compared"
             )
-        else:
-            self._check_plan(history.manifest)
-            self.manifest, notes, drift = agreed_manifest(
-                history.manifest, self.terms, history, self.run.paths, self._fresh_rows
-            )
-            self.notes += notes
-        self._check_names(history)
-        check_batch(self.request.settings.batch_manifest_fpath, planned_lines(self.run.paths, self.manifest))
-        self._open(self.manifest, drift, history.log.session)
-        if history.plan.rollouts != self.manifest.plan.rollouts:
-            self._fold_plan()
-        owed = self.standings.coverage(rules=self.rules).owed
-        return Planned(self.standings.tasks(), self.manifest.plan.rollouts, owed, self._go_on)
+            manifest = adopted_manifest(self.terms, history, self.run.paths, self.clock)
+            return Agreed(manifest, [note], [], Addition())
+        self._check_plan(history.manifest)
+        return agreed(history.manifest, self.terms, history, self.run.paths, self._fresh_rows)
 
-    def _go_on(self) -> None:
+    def _go_on(self, addition: Addition) -> None:
+        if addition.rollouts:
+            plan = extend_plan(self.run.paths, self.manifest.plan, addition.lines(), addition.rollouts)
+            self.manifest = self.manifest.model_copy(update={"plan": plan})
         write_manifest(self.run.paths.manifest, self.manifest)
         self.run.forget_metrics()
 
