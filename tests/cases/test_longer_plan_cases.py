@@ -1,6 +1,7 @@
 """A resume that plans more than its run did: what stands, what is added, and what is compared from then on."""
 
 import json
+from contextlib import contextmanager
 
 import pytest
 
@@ -237,3 +238,30 @@ def test_lines_that_a_death_left_behind_the_plan_are_cut_and_kept(small, tail, f
     assert len(small.sent) == (0 if flags[1] == "2" else 6)
     assert small.plan.with_name(f"{small.plan.name}.torn").read_bytes() == left + b"\n"
     assert f"{len(left)} bytes" in " ".join(answer.text.split())
+
+
+@contextmanager
+def files_of_at_most(size):
+    """Let this process write no file beyond `size` bytes, as on a disk that is full."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("flags", [(), ("--limit", "2")], ids=["the plan", "the manifest"])
+def test_a_disk_that_is_full_when_a_run_is_gone_on_with_is_told_and_leaves_the_run_as_it_was(folder, flags):
+    with serving(replies({(1,): SERVER_ERROR})) as stub:
+        assert folder.asks(adding(4, note="n" * 5000)).run(stub, "--limit", "2").code == 3
+        before = {path.name: path.read_bytes() for path in folder.folder.iterdir()}
+        full = folder.manifest if flags else folder.plan
+        with files_of_at_most(full.stat().st_size + 10):
+            answer = folder.resume(stub, *flags)
+    assert answer.code == 1
+    assert "cannot write" in answer.text
+    assert "Free the disk" in " ".join(answer.text.split())
+    assert folder.sent == []
+    assert {path.name: path.read_bytes() for path in folder.folder.iterdir()} == before

@@ -169,11 +169,12 @@ class Session:
         return agreed(history.manifest, self.terms, history, self.run.paths, self._fresh_rows)
 
     def _go_on(self, addition: Addition) -> None:
-        if addition.rollouts:
-            plan = extend_plan(self.run.paths, self.manifest.plan, addition.lines(), addition.rollouts)
-            self.manifest = self.manifest.model_copy(update={"plan": plan})
-        write_manifest(self.run.paths.manifest, self.manifest)
-        self.run.forget_metrics()
+        with explained(self.run.paths):
+            if addition.rollouts:
+                plan = extend_plan(self.run.paths, self.manifest.plan, addition.lines(), addition.rollouts)
+                self.manifest = self.manifest.model_copy(update={"plan": plan})
+            write_manifest(self.run.paths.manifest, self.manifest)
+            self.run.forget_metrics()
 
     def _fresh_rows(self) -> Iterable[JsonObject]:
         return self._rows(Expansion(plan_options(self.request.settings, self.directory.only_agent)))
