@@ -41,11 +41,15 @@ def read_manifest(path: Path) -> RunManifest | None:
     """Return the manifest at `path`, or None when there is no such file.
 
     Raises:
-        LedgerError: it is empty, damaged, or of a version that is not known.
+        LedgerError: it is no file, empty, damaged, or of a version that is not known.
 
     """
     if not path.exists():
         return None
+    if not path.is_file():
+        raise LedgerError(
+            f"{path}: no manifest but a folder, or no regular file; restore the manifest, or move it away"
+        )
     try:
         return RunManifest.model_validate_json(path.read_bytes())
     except ValidationError as error:

@@ -10,6 +10,7 @@ Source: collection.md §19; case RC-28.
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -93,12 +94,12 @@ def fold_plan(lines: Lines, standings: Standings, on_fault: OnFault) -> Planned:
     for number, _, _, text in lines:
         try:
             head = decode(text)
+            asked = (bytes(head.agent_ref), head.server)
+            if asked != before:
+                group, before = group_of(asked, number), asked
         except UNREADABLE as error:
             on_fault(number, error)
             continue
-        asked = (bytes(head.agent_ref), head.server)
-        if asked != before:
-            group, before = group_of(asked, number), asked
         task = head.task
         seat = seat_of(task << 32 | (task * STRIDE + head.rollout) & LOW, count)
         if seat == count:
@@ -168,6 +169,9 @@ def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: 
     for number, offset, length, text in lines:
         try:
             head = decode(text if length < SHALLOW else not_too_deep(text))
+            ref = bytes(head.agent_ref)
+            if ref != ref_before or head.run_id != run_before or head.server != server_before:
+                source, ref_before, run_before, server_before = source_of(head), ref, head.run_id, head.server
         except UNREADABLE:
             _add(standings, number, (offset, length, text), on_fault, tokens)
             continue
@@ -180,9 +184,6 @@ def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: 
             used_in += usage.input_tokens
             used_out += usage.output_tokens
             used_in_all += usage.total_tokens
-        ref = bytes(head.agent_ref)
-        if ref != ref_before or head.run_id != run_before or head.server != server_before:
-            source, ref_before, run_before, server_before = source_of(head), ref, head.run_id, head.server
         rows[seat] = last[seat] = len(table.attempts)
         add_attempt(attempt)
         add_kind(SCORED_KIND)
@@ -201,16 +202,17 @@ def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: 
 def _add(
     standings: Standings, number: int, line: tuple[int, int, bytes], on_fault: OnFault, tokens: Tokens | None
 ) -> None:
-    """Fold one line that is not plain."""
+    """Fold one line that is not plain; whatever it says of tokens, it is a record all the same."""
     offset, length, text = line
     try:
-        if tokens is not None:
-            tokens.add(USAGE_HEAD.decode(not_too_deep(text)))
         record = read_row(text, File.RESULTS, Place(File.RESULTS, offset, length, number))
     except UNREADABLE as error:
         on_fault(number, error)
-    else:
-        standings.add(record)
+        return
+    standings.add(record)
+    if tokens is not None:
+        with suppress(*UNREADABLE):
+            tokens.add(USAGE_HEAD.decode(not_too_deep(text)))
 
 
 class _Sources:

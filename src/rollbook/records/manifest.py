@@ -9,15 +9,17 @@ Source: collection.md §1.8, §5.4; the log's form is our own (docs/record-forma
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+from rollbook.records.columns import LOW
 from rollbook.records.disposition import DEFAULT_CAP
 from rollbook.records.identity import MOST_ATTEMPTS, RolloutKey
 
 SCHEMA_VERSION: Final = 1
+_Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class PlanDigest(BaseModel):
@@ -88,17 +90,17 @@ class _Event(msgspec.Struct, frozen=True, tag_field="t", omit_defaults=True):
 class Opened(_Event, frozen=True, tag="open"):
     """A session began."""
 
-    session: int
+    session: _Count
     run_id: str
     at: str
-    sizes: tuple[int, int]
+    sizes: tuple[_Count, _Count]
 
 
 class Reserved(_Event, frozen=True, tag="reserve"):
     """Attempt numbers were handed out, `after` so many seconds of the session: task, rollout, attempt, and so on."""
 
     a: list[int]
-    sizes: tuple[int, int]
+    sizes: tuple[_Count, _Count]
     after: float = 0.0
 
 
@@ -127,7 +129,7 @@ class Closed(_Event, frozen=True, tag="close"):
 
     how: str
     at: str
-    sizes: tuple[int, int]
+    sizes: tuple[_Count, _Count]
     after: float = 0.0
 
 
@@ -149,7 +151,9 @@ def read_log_event(line: bytes) -> LogEvent:
 
 
 def _are_attempts(numbers: list[int]) -> bool:
-    return len(numbers) % 3 == 0 and min(numbers, default=0) >= 0 and max(numbers[2::3], default=0) <= MOST_ATTEMPTS
+    if len(numbers) % 3 or min(numbers, default=0) < 0:
+        return False
+    return max(numbers[1::3], default=0) <= LOW and max(numbers[2::3], default=0) <= MOST_ATTEMPTS
 
 
 def log_line(event: LogEvent) -> bytes:
