@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from run_folder import SERVER_ERROR, RunFolder, replies, status_reply
+from run_folder import SERVER_ERROR, RunFolder, json_reply, replies, status_reply
 from stub import AGENT, adding, serving
 
 MODEL = "policy_model"
@@ -221,3 +221,33 @@ def test_a_longer_plan_under_another_model_is_planned_when_it_is_told_to_and_not
         assert folder.sent == [(2, 0, 0)]
         assert "the plan grows by 1 rollouts" in " ".join(answer.text.split())
         assert folder.resume(stub).code == 1
+
+
+RETRY = "+retry_terminal_timeouts="
+TIMED_OUT = replies({(1,): json_reply(_ng_failure_class="timeout_exceeded", _ng_failure_terminal=True)})
+
+
+def test_a_resume_lets_terminal_timeouts_run_again_and_later_ones_keep_it(folder):
+    with serving(TIMED_OUT) as stub:
+        assert folder.asks(adding(2)).run(stub).code == 0
+        assert folder.resume(stub).code == 0
+        assert folder.sent == []
+        answer = folder.resume(stub, f"{RETRY}true")
+        assert answer.code == 3
+        assert folder.sent == [(1, 0, 1)]
+        assert "retry_terminal_timeouts=true: terminal timeouts run again" in " ".join(answer.text.split())
+        assert folder.told_manifest()["retry_terminal_timeouts"] is True
+        assert folder.status()["outstanding"] == 1
+        stub.script = nothing_fails
+        answer = folder.resume(stub)
+    assert folder.sent == [(1, 0, 2)]
+    assert "retry_terminal_timeouts" not in answer.text
+
+
+def test_a_resume_that_takes_the_retry_of_terminal_timeouts_back_is_told_that_it_does_not_hold(folder):
+    with serving(TIMED_OUT) as stub:
+        assert folder.asks(adding(2)).run(stub, f"{RETRY}true").code == 3
+        answer = folder.resume(stub, f"{RETRY}false")
+    assert folder.sent == [(1, 0, 1)]
+    assert "retry_terminal_timeouts=false does not hold" in " ".join(answer.text.split())
+    assert folder.told_manifest()["retry_terminal_timeouts"] is True

@@ -49,9 +49,11 @@ _READ: Final = ("input_jsonl_fpath", "prompt_config")
 _NOT_OF_THE_RUN: Final = {
     *_READ,
     "skills",
+    "retry_terminal_timeouts",
     *("allow_unsafe_resume", "output_jsonl_fpath", "overwrite", "resubmit", "resume_from_cache", "take_over"),
 }
-"""Those, the folder of skills, which is no different, and settings that say what one command does with a run."""
+"""Those, the folder of skills, which is no different, what the manifest holds as it is, and settings that say what one
+command does with a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,7 @@ def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPath
         ResumeRefusedError: going on would mix answers or rewards of two settings.
 
     """
+    manifest, told = _with_terminal_timeouts(manifest, terms.settings)
     names: Names = dict.fromkeys(history.plan.first_lines)
     keys = terms.keys(*_agents_and_servers(names))
     found = differences(manifest.configuration_keys, keys)
@@ -146,7 +149,7 @@ def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPath
     mixes = agreement.refused is not None
     if mixes and not terms.settings.allow_unsafe_resume:
         raise ResumeRefusedError(agreement.refused)
-    notes = [*agreement.notes, *([f"resumed all the same: {agreement.refused}"] if mixes else ())]
+    notes = [*told, *agreement.notes, *([f"resumed all the same: {agreement.refused}"] if mixes else ())]
     notes += ["resumed all the same: the dataset is gone, and was not compared with the plan"] if unchecked else []
     grows = comparison.added > 0 and not comparison.is_another_plan
     longer = terms.keys(*_agents_and_servers(names)) if grows else keys
@@ -156,6 +159,19 @@ def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPath
         manifest = manifest.model_copy(update={"unreserved": history.standings.unreserved})
     drift = [str(one) for one in found if mixes or one.drift is not Drift.IRRELEVANT]
     return Agreed(manifest, notes, drift, Addition(comparison.added, grow) if grows else Addition())
+
+
+def _with_terminal_timeouts(
+    manifest: RunManifest, settings: RolloutCollectionConfig
+) -> tuple[RunManifest, tuple[str, ...]]:
+    """Let terminal timeouts run again where this command or the run says so, and tell where the two differ."""
+    name = "retry_terminal_timeouts"
+    if settings.retry_terminal_timeouts and not manifest.retry_terminal_timeouts:
+        note = f"{name}=true: terminal timeouts run again; the run keeps it once something is sent"
+        return manifest.model_copy(update={name: True}), (note,)
+    if manifest.retry_terminal_timeouts and name in settings.model_fields_set and not settings.retry_terminal_timeouts:
+        return manifest, (f"{name}=false does not hold: the run was told before to run terminal timeouts again",)
+    return manifest, ()
 
 
 def _of_new_instances(saved: Mapping[str, str], old: Mapping[str, str], longer: Mapping[str, str]) -> Mapping[str, str]:
