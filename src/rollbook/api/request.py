@@ -13,6 +13,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.config.roots import resolve_read_path
 from rollbook.config.types import BaseServerConfig
 from rollbook.records.event import Observe, observe_nothing
 from rollbook.records.json_values import JsonObject
@@ -58,7 +59,7 @@ class EvaluationResult:
 
 def deployment_for(request: EvaluationRequest) -> Deployment:
     """Return what answers the run's requests."""
-    config, grace = request.global_config, request.settings.dispatch_connect_grace_s
+    config, grace = _with_absolute_input(request), request.settings.dispatch_connect_grace_s
     match request.serve:
         case ServeMode.EMBEDDED:
             from rollbook.servers.serving.embedded import EmbeddedDeployment  # noqa: PLC0415  see the rules
@@ -73,6 +74,15 @@ def deployment_for(request: EvaluationRequest) -> Deployment:
 
             head = BaseServerConfig.model_validate(OmegaConf.to_container(config.head_server, resolve=True))
             return RemoteDeployment(head, connect_grace=grace)
+
+
+def _with_absolute_input(request: EvaluationRequest) -> DictConfig:
+    """Return the configuration with the rows' file named so that a server in any folder finds it."""
+    rows = resolve_read_path(request.settings.input_jsonl_fpath)
+    config = request.global_config.copy()
+    if rows.is_file():
+        config["input_jsonl_fpath"] = str(rows.resolve())
+    return config
 
 
 def _logs_beside(settings: RolloutCollectionConfig) -> Path:

@@ -72,7 +72,7 @@ _PLAIN: Final[Mapping[type, Disposition]] = {
     Scored: Disposition.SCORED,
     Unscored: Disposition.UNSCORED,
     NeverStarted: Disposition.NEVER_STARTED,
-    Evidence: Disposition.UNTOUCHED,
+    Evidence: Disposition.INTERRUPTED,
 }
 
 

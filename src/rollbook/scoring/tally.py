@@ -172,7 +172,7 @@ _STANDING: Final[Mapping[type, Disposition]] = {
     Failed: Disposition.RETRYABLE,
     Interrupted: Disposition.INTERRUPTED,
     NeverStarted: Disposition.NEVER_STARTED,
-    Evidence: Disposition.UNTOUCHED,
+    Evidence: Disposition.INTERRUPTED,
 }
 
 

@@ -5,7 +5,7 @@ from aiohttp import web
 from omegaconf import OmegaConf
 
 from rollbook.api.evaluation import evaluate
-from rollbook.api.request import EvaluationRequest, ServeMode
+from rollbook.api.request import EvaluationRequest, ServeMode, deployment_for
 from rollbook.api.rollout_collection import RolloutCollectionHelper
 from rollbook.api.unsupported import LATER, WITHOUT_EFFECT, refuse_unsupported
 from rollbook.config import parser
@@ -290,3 +290,11 @@ async def test_an_output_that_is_a_link_leads_to_the_file_behind_it(tmp_path):
         await evaluate(EvaluationRequest(settings, OmegaConf.create(stub.config()), ServeMode.NONE))
     assert (tmp_path / "link.jsonl").is_symlink()
     assert len(rows_in(tmp_path / "real" / "r.jsonl")) == 2
+
+
+def test_servers_in_folders_of_their_own_are_told_where_the_rows_lie(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.jsonl").write_bytes(lines(adding(1)))
+    settings = RolloutCollectionConfig(input_jsonl_fpath="in.jsonl", output_jsonl_fpath="r.jsonl")
+    request = EvaluationRequest(settings, OmegaConf.create({"input_jsonl_fpath": "in.jsonl"}))
+    assert deployment_for(request).global_config_dict["input_jsonl_fpath"] == str(tmp_path / "in.jsonl")

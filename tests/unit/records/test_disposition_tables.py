@@ -74,7 +74,7 @@ def test_a_final_zero_is_settled_and_a_mark_alone_is_not():
             Interrupted("k", stage=FailureStage.AGENT), "held_interrupted", "interrupted", "interrupted", id="later"
         ),
         pytest.param(NeverStarted(""), "never_started", "never_started", "never_started", id="never started"),
-        pytest.param(Evidence(""), "untouched", "untouched", "untouched", id="evidence"),
+        pytest.param(Evidence(""), "interrupted", "interrupted", "interrupted", id="evidence"),
         pytest.param(Scored(0.0), "scored", "scored", "scored", id="scored"),
         pytest.param(Masked(1.0), "masked", "masked", "masked", id="masked"),
         pytest.param(Unscored(), "unscored", "unscored", "unscored", id="unscored"),

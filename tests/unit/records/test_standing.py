@@ -66,7 +66,7 @@ def test_coverage_counts_every_planned_rollout_once():
     coverage = standings.coverage(12, Rules(live_session=1))
     assert coverage.law_holds
     assert (coverage.scored, coverage.masked, coverage.unscored, coverage.failed) == (1, 1, 1, 3)
-    assert (coverage.interrupted, coverage.never_started, coverage.in_flight, coverage.untouched) == (1, 1, 1, 3)
+    assert (coverage.interrupted, coverage.never_started, coverage.in_flight, coverage.untouched) == (2, 1, 1, 2)
     assert coverage.failed_by_class == {"agent_run_error": 2, "judge_failed": 1}
 
 

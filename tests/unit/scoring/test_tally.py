@@ -50,9 +50,9 @@ def test_a_task_of_which_every_rollout_failed_is_listed_first_among_the_worst():
     assert scores.worst_tasks(2)[0].coverage.planned == 2
 
 
-def test_tasks_that_do_best_or_were_never_tried_are_not_among_the_worst():
+def test_tasks_that_do_best_are_not_among_the_worst_and_one_that_left_nothing_comes_first():
     scores = scores_of({(0, 0): Scored(1.0), (1, 0): Scored(0.5), (2, 0): Evidence("note")})
-    assert [task.task for task in scores.worst_tasks(9)] == [1]
+    assert [task.task for task in scores.worst_tasks(9)] == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_tasks_that_do_best_or_were_never_tried_are_not_among_the_worst():
         (FAILED, "failed"),
         (Interrupted("kill_shaped"), "interrupted"),
         (NeverStarted("drained"), "never_started"),
-        (Evidence("note"), "untouched"),
+        (Evidence("note"), "interrupted"),
     ],
 )
 def test_every_outcome_is_counted_in_one_part(outcome, part):
