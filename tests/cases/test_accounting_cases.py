@@ -385,3 +385,16 @@ def test_rc_28_a_resume_sends_the_last_few_rollouts_alone(large, stub):
 def test_rc_28_a_status_counts_a_large_run(large):
     told = large.status()
     assert (told["inputs"], told["succeeded"], told["outstanding"]) == (PLANNED, SCORED, OWED)
+
+
+def test_a_run_whose_attempts_are_spent_goes_on_where_it_is_told_how_many_more_there_are(folder, stub, monkeypatch):
+    monkeypatch.setenv(CAP, "1")
+    stub.script = replies({(1,): SERVER_ERROR})
+    folder.run(stub)
+    assert counts(folder) == {"succeeded": 1, "at_cap": 1}
+    stub.script = nothing_fails
+    answer = folder.resume(stub, "+attempt_extension=1")
+    assert answer.code == 0
+    assert "a rollout may fail 2 times now" in answer.text
+    assert counts(folder) == {"succeeded": 2}
+    assert json.loads(folder.results.with_name("r_manifest.json").read_bytes())["attempt_extension"] == 1

@@ -50,6 +50,7 @@ _NOT_OF_THE_RUN: Final = {
     *_READ,
     "skills",
     "retry_terminal_timeouts",
+    "attempt_extension",
     *("allow_unsafe_resume", "output_jsonl_fpath", "overwrite", "resubmit", "resume_from_cache", "take_over"),
 }
 """Those, the folder of skills, which is no different, what the manifest holds as it is, and settings that say what one
@@ -140,6 +141,7 @@ def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPath
 
     """
     manifest, told = _with_terminal_timeouts(manifest, terms.settings)
+    manifest, extended = _with_more_attempts(manifest, terms)
     names: Names = dict.fromkeys(history.plan.first_lines)
     keys = terms.keys(*_agents_and_servers(names))
     found = differences(manifest.configuration_keys, keys)
@@ -149,8 +151,12 @@ def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPath
     mixes = agreement.refused is not None
     if mixes and not terms.settings.allow_unsafe_resume:
         raise ResumeRefusedError(agreement.refused)
-    notes = [*told, *agreement.notes, *([f"resumed all the same: {agreement.refused}"] if mixes else ())]
+    notes = [*told, *extended, *agreement.notes, *([f"resumed all the same: {agreement.refused}"] if mixes else ())]
     notes += ["resumed all the same: the dataset is gone, and was not compared with the plan"] if unchecked else []
+    if comparison.is_another_plan:
+        notes.append(
+            "the rows of the saved plan are sent as they are; this command's rows, prompt and sampling are not used"
+        )
     grows = comparison.added > 0 and not comparison.is_another_plan
     longer = terms.keys(*_agents_and_servers(names)) if grows else keys
     kept = {**manifest.configuration_keys, **_of_new_instances(manifest.configuration_keys, keys, longer)}
@@ -171,6 +177,18 @@ def _with_terminal_timeouts(
         return manifest.model_copy(update={name: True}), (note,)
     if manifest.retry_terminal_timeouts and name in settings.model_fields_set and not settings.retry_terminal_timeouts:
         return manifest, (f"{name}=false does not hold: the run was told before to run terminal timeouts again",)
+    return manifest, ()
+
+
+def _with_more_attempts(manifest: RunManifest, terms: Terms) -> tuple[RunManifest, tuple[str, ...]]:
+    """Let each rollout fail more often where this command says so, and tell whose cap holds where the two differ."""
+    more = terms.settings.attempt_extension
+    if more > manifest.attempt_extension:
+        longer = manifest.model_copy(update={"attempt_extension": more})
+        return longer, (f"attempt_extension={more}: a rollout may fail {longer.attempt_cap} times now",)
+    if terms.cap != manifest.max_rollout_attempts:
+        holds = f"the run's cap of {manifest.attempt_cap} failures a rollout holds, and not {terms.cap}"
+        return manifest, (f"{holds}; to let rollouts fail more often, resume with +attempt_extension=N",)
     return manifest, ()
 
 

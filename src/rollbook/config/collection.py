@@ -194,6 +194,7 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
     resubmit: bool = False
     overwrite: bool = False
     allow_unsafe_resume: bool = False
+    attempt_extension: NotNegative = 0
     retry_terminal_timeouts: bool = False
     record_omitted_rollouts: bool = False
     dispatch_budget_s: Seconds | None = None

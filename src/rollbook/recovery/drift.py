@@ -39,7 +39,7 @@ INPUTS: Final = "inputs"
 _SPEED: Final = """
     num_samples_in_parallel max_resident_rollout_tasks retain_results_in_memory durability retry_for_s
     interrupt_grace_s route_failures_to_sidecar record_omitted_rollouts retry_terminal_timeouts max_rollout_attempts
-    environment_protocol_violation_stop_after dispatch_budget_s drain_margin_s dispatch_longest_first
+    attempt_extension environment_protocol_violation_stop_after dispatch_budget_s drain_margin_s dispatch_longest_first
     dispatch_connect_grace_s
 """
 _REPORTING: Final = """

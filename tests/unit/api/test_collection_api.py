@@ -179,7 +179,7 @@ ACTED_ON = {
         "skills",
     ),
     *("allow_unsafe_resume", "batch_manifest_fpath", "durability", "interrupt_grace_s", "resubmit", "retry_for_s"),
-    *("retry_terminal_timeouts", "take_over"),
+    *("attempt_extension", "retry_terminal_timeouts", "take_over"),
 }
 
 
