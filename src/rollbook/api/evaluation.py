@@ -4,6 +4,7 @@ Rules:
 * A fault in the input or in the configuration shows before a server starts, and a server that does not start leaves
   an earlier run as it was.
 * What is returned says what it covers.
+* A note is told once, as soon as it is known: before anything is sent where it is about the run that is gone on with.
 
 Source: collection.md §2, §6.1, §15; servers.md §8.3.
 """
@@ -26,7 +27,7 @@ from rollbook.errors import IncompleteEvaluationError, NothingProducedError, Run
 from rollbook.ledger.run import files_of
 from rollbook.records.codec import RunStamp
 from rollbook.records.coverage import Coverage
-from rollbook.records.event import Observe, RunPlanned
+from rollbook.records.event import Observe, RunNoted, RunPlanned
 from rollbook.records.json_values import JsonObject
 from rollbook.records.run_status import RunState
 from rollbook.scoring.tally import scores_of
@@ -62,6 +63,7 @@ async def evaluate(
                 session.notes.append(run.lock.warning)
             evaluation = _Evaluation(session, Guarded(request.observe), stop or Stop())
             with session.planned() as plan:
+                evaluation.tell_notes()
                 if evaluation.is_complete(plan):
                     return evaluation.nothing_to_do(plan)
                 if request.serve is not ServeMode.NONE:
@@ -109,7 +111,14 @@ class _Evaluation:
         self._paths = session.run.paths
         self._settings = session.request.settings
         self._observe = observe
+        self._told = 0
         self.stop = stop
+
+    def tell_notes(self) -> None:
+        """Let whoever looks on know of the notes that were not told yet."""
+        for text in self._session.notes[self._told :]:
+            self._observe(RunNoted(text))
+        self._told = len(self._session.notes)
 
     def is_complete(self, plan: Planned) -> bool:
         """Whether there is neither anything to run nor any metric to compute."""
@@ -223,6 +232,7 @@ class _Evaluation:
         for entry in metrics:
             if "aggregation_error" in entry:
                 notes.append(f"metrics of {entry['agent_ref']} could not be computed: {entry['aggregation_error']}")
+        self.tell_notes()
         return EvaluationResult(
             scores_of(self._session.standings),
             coverage,

@@ -101,8 +101,6 @@ def log_dir_of(cfg: DictConfig) -> Path | None:
 
 
 def _show(result: EvaluationResult, *, as_json: bool) -> None:
-    for text in result.notes:
-        note(text)
     report = (result.scores, result.coverage, result.files)
     console = Console()
     if as_json:

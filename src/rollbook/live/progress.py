@@ -3,6 +3,7 @@
 Rules:
 * A rollout counts once, by the record that stands for it, however many attempts it took.
 * The mean is over rollouts whose reward counts, and is always shown with how many it covers.
+* What was in flight when the run ended is in flight no longer.
 * Adding an event costs the same early and late in a run.
 
 Source: collection.md §3.9.
@@ -106,7 +107,7 @@ class Progress:
             failed=counts[Failed],
             interrupted=counts[Interrupted],
             never_started=counts[NeverStarted],
-            in_flight=self._in_flight,
+            in_flight=0 if self._ended else self._in_flight,
             mean_reward=self._rewards / scored if scored else None,
             elapsed=elapsed,
             per_minute=rate * _SECONDS_A_MINUTE if rate else None,

@@ -26,7 +26,7 @@ from rollbook.clock import Clock
 from rollbook.live.escape import escaped
 from rollbook.live.line import line
 from rollbook.live.progress import Progress
-from rollbook.records.event import AttemptEnded, Event, RunEnded, RunPlanned
+from rollbook.records.event import AttemptEnded, Event, RunEnded, RunNoted, RunPlanned
 from rollbook.records.outcome import Failed, Interrupted, Outcome
 from rollbook.records.record import Record
 
@@ -36,6 +36,7 @@ _BEAT: Final = 1.0
 _TOLD_PER_CLASS: Final = 3
 _LONGEST_MESSAGE: Final = 200
 _LONGEST_CAUSE: Final = 160
+_KEPT: Final = "\n\t"
 
 
 class View(Protocol):
@@ -99,6 +100,8 @@ class LineView:
         """Fold `event`; write a line when one is due."""
         self._progress.add(event)
         match event:
+            case RunNoted(text):
+                self._write(escaped(text, _KEPT))
             case RunPlanned():
                 self._write_plan(event)
             case AttemptEnded():
@@ -156,7 +159,9 @@ class TerminalView:
     def observe(self, event: Event) -> None:
         """Fold `event`; the line is redrawn by `beat`."""
         self._progress.add(event)
-        if isinstance(event, RunPlanned):
+        if isinstance(event, RunNoted):
+            self._live.console.print(Text(escaped(event.text, _KEPT)))
+        elif isinstance(event, RunPlanned):
             self._progress.started_at = self._clock.monotonic()
         elif isinstance(event, AttemptEnded):
             told = self._failures.line_for(event.record, event.cause)

@@ -1,4 +1,4 @@
-"""What is seen while a run goes on: planned, started, refused, ended.
+"""What is seen while a run goes on: noted, planned, started, refused, ended.
 
 Rules:
 * An event is told after the fact it names is safe: an ending is observed once its line is committed.
@@ -10,6 +10,13 @@ from dataclasses import dataclass
 
 from rollbook.records.identity import RolloutKey
 from rollbook.records.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class RunNoted:
+    """Something that a person should know of this run, told once; what is known before anything is sent comes first."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ class RunEnded:
     """No further attempt will be made in this session."""
 
 
-Event = RunPlanned | AttemptStarted | AttemptEnded | AttemptRefused | RunEnded
+Event = RunNoted | RunPlanned | AttemptStarted | AttemptEnded | AttemptRefused | RunEnded
 Observe = Callable[[Event], None]
 
 

@@ -53,6 +53,12 @@ def test_a_reward_that_is_replaced_leaves_the_mean():
     assert progress.snapshot(now=101.0).mean_reward == 0.0
 
 
+def test_nothing_is_in_flight_once_the_run_ended():
+    progress = fold(RunPlanned(3, 3), started(0), started(1), ended(0, Unscored()), RunEnded())
+    assert progress.snapshot(now=101.0).in_flight == 0
+    assert "in flight" not in line(progress.snapshot(now=101.0))
+
+
 def test_in_flight_is_what_started_and_did_not_end():
     progress = fold(RunPlanned(3, 3), started(0), started(1), ended(0, Unscored()))
     assert progress.snapshot(now=101.0).in_flight == 1

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from rollbook.live.escape import escaped
 from rollbook.live.view import LineView, TerminalView, beating, view_for
-from rollbook.records.event import AttemptEnded, AttemptStarted, RunEnded, RunPlanned
+from rollbook.records.event import AttemptEnded, AttemptStarted, RunEnded, RunNoted, RunPlanned
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Failed, Scored
 from rollbook.records.record import Record
@@ -124,6 +124,15 @@ def test_a_failure_message_cannot_drive_the_terminal():
     LineView(stream, clock).observe(ended(0, Failed("x", "red \x1b[31m nul \x00 return \r line \n end")))
     first = stream.getvalue().splitlines()[0]
     assert first == r"rollout 0-0 x: red \x1b[31m nul \x00 return \r line \n end"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_note_is_told_as_it_comes_and_cannot_drive_the_terminal(terminal):
+    stream, clock = io.StringIO(), HeldClock()
+    console = Console(file=stream, force_terminal=True, width=80)
+    view = TerminalView(console, clock) if terminal else LineView(stream, clock)
+    view.observe(RunNoted("resumed all the same:\n  two keys, one of them \x1b[31mred"))
+    assert stream.getvalue().splitlines() == ["resumed all the same:", r"  two keys, one of them \x1b[31mred"]
 
 
 def test_a_log_that_cannot_be_written_does_not_reach_the_run():
