@@ -48,6 +48,8 @@ from rollbook.servers.serving.deployment import Deployment
 from rollbook.verbs.prepare import planned_rows
 
 _DAMAGES_NAMED: Final = 20
+_LINES_AT_ONCE: Final = 1000
+"""So many lines of a plan are looked at in a few milliseconds."""
 _GO_ON: Final = "To go on with what can be read, resume with +allow_unsafe_resume=true"
 
 
@@ -244,18 +246,23 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class PlanLines:
-    """The plan's rollouts that are owed as the session stands; each pass reads the plan anew."""
+    """The plan's rollouts that are owed as the session stands; each pass reads the plan anew.
+
+    None comes after every so many lines of which none is owed: whoever goes through them may pause there.
+    """
 
     session: Session
 
-    def __iter__(self) -> Iterator[Rollout]:
+    def __iter__(self) -> Iterator[Rollout | None]:
         """Yield rollouts in plan order; a line that is settled is not looked into."""
         session = self.session
         is_owed = session.standings.owed_test(session.rules)
-        for _, _, _, text in plain_lines(session.run.paths.materialized_inputs, session.manifest.plan.bytes):
+        for number, _, _, text in plain_lines(session.run.paths.materialized_inputs, session.manifest.plan.bytes):
             head = PLAN_HEAD.decode(text)
             if is_owed(packed(head.task, head.rollout)):
                 yield rollout_of(text.rstrip(), session.directory.find)
+            elif number % _LINES_AT_ONCE == 0:
+                yield None
 
 
 def _watched(rows: Iterable[JsonObject], named: dict[tuple[str | None, str | None], None]) -> Iterator[JsonObject]:

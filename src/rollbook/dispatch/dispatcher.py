@@ -20,6 +20,7 @@ from rollbook.dispatch.observing import Guarded
 from rollbook.dispatch.outstanding import Outstanding
 from rollbook.dispatch.policy import Dispatched, Policy
 from rollbook.dispatch.stop import Stop
+from rollbook.dispatch.supply import Supply
 from rollbook.dispatch.transport import Transport
 from rollbook.dispatch.waiting import first_of, to_the_end
 from rollbook.errors import LedgerError
@@ -51,15 +52,16 @@ class Dispatcher:
         self._clock = clock
         self._stop = stop
 
-    async def run(self, owed: Iterator[Rollout]) -> Dispatched:
-        """Run every rollout that `owed` yields, or as many as a stop allows.
+    async def run(self, owed: Iterator[Rollout | None]) -> Dispatched:
+        """Run every rollout that `owed` yields, or as many as a stop allows; None stands for a pause.
 
         Raises:
             UnroutedRunError: a `/run` failed and failures are not routed; what was in flight is cut.
             LedgerError: something could not be written.
 
         """
-        lanes = Lanes(self._policy.lanes, lambda: self._lane(owed))
+        supply = Supply(owed, self._stop, self._clock)
+        lanes = Lanes(self._policy.lanes, lambda: self._lane(supply))
         try:
             await self._watch(lanes)
         except BaseException as error:
@@ -70,8 +72,8 @@ class Dispatcher:
             raise lanes.error
         return Dispatched(self._stop.why, cut)
 
-    async def _lane(self, owed: Iterator[Rollout]) -> None:
-        while not self._stop.asked.is_set() and (rollout := next(owed, None)) is not None:
+    async def _lane(self, supply: Supply) -> None:
+        while (rollout := await supply.take()) is not None:
             await self._carrier.carry(rollout)
 
     async def _watch(self, lanes: Lanes) -> None:

@@ -85,9 +85,11 @@ def rollout_of(line: bytes, find: FindDestination) -> Rollout:
     )
 
 
-def owed(rollouts: Iterable[Rollout], standings: Standings, rules: Rules = DEFAULT_RULES) -> Iterator[Rollout]:
-    """Yield the rollouts that a resume would run, in plan order."""
-    return (rollout for rollout in rollouts if is_owed(rollout.key, standings, rules))
+def owed(
+    rollouts: Iterable[Rollout | None], standings: Standings, rules: Rules = DEFAULT_RULES
+) -> Iterator[Rollout | None]:
+    """Yield the rollouts that a resume would run, in plan order; None, which stands for a pause, goes through."""
+    return (rollout for rollout in rollouts if rollout is None or is_owed(rollout.key, standings, rules))
 
 
 def is_owed(key: RolloutKey, standings: Standings, rules: Rules = DEFAULT_RULES) -> bool:

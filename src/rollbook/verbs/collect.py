@@ -45,10 +45,10 @@ class Engine:
     stop: Stop
 
 
-async def collect(plan: Iterable[Rollout], run: Run, standings: Standings, engine: Engine) -> Dispatched:
+async def collect(plan: Iterable[Rollout | None], run: Run, standings: Standings, engine: Engine) -> Dispatched:
     """Run every rollout that the plan still owes, and fold each ending into `standings` once it is written.
 
-    `plan` is gone through more than once. Raises what dispatch raises.
+    `plan` is gone through more than once; it yields None where it found nothing for a while. Raises what dispatch does.
     """
     rules = engine.rules
     async with run.writer(engine.stamp) as writer:
@@ -73,21 +73,23 @@ async def collect(plan: Iterable[Rollout], run: Run, standings: Standings, engin
             engine.observe(RunEnded())
 
 
-async def _charge(plan: Iterable[Rollout], standings: Standings, rules: Rules, ledger: SessionLedger) -> None:
+async def _charge(plan: Iterable[Rollout | None], standings: Standings, rules: Rules, ledger: SessionLedger) -> None:
     """Write one failure for each attempt, but a rollout's first, that was lost with the process that had sent it."""
     charges = allocation_end_charges(standings, rules)
     charged = (
         (numbered(rollout, attempt), ALLOCATION_ENDED)
         for rollout in (plan if charges else ())
+        if rollout is not None
         for attempt in charges.get(rollout.key, ())
     )
     await _write_all(charged, ledger)
 
 
-async def _write_down(rest: Iterator[Rollout], why: str, ledger: SessionLedger, stop: Stop) -> None:
+async def _write_down(rest: Iterator[Rollout | None], why: str, ledger: SessionLedger, stop: Stop) -> None:
     """Write that what is left was never started, unless somebody wants the end at once."""
     ending = Ending(NeverStarted(f"not dispatched: {why}"))
-    await _write_all(((rollout, ending) for rollout in takewhile(lambda _: not stop.at_once.is_set(), rest)), ledger)
+    wanted = takewhile(lambda _: not stop.at_once.is_set(), rest)
+    await _write_all(((rollout, ending) for rollout in wanted if rollout is not None), ledger)
 
 
 async def _write_all(rows: Iterator[tuple[Rollout, Ending]], ledger: SessionLedger) -> None:
