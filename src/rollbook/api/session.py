@@ -140,7 +140,8 @@ class Session:
     def _open(self, manifest: RunManifest, drift: Iterable[str], last_session: int = 0) -> None:
         number = max(manifest.session, last_session) + 1
         entry = session_entry(number, self.request.command, self.clock, tuple(drift))
-        self.manifest = manifest.model_copy(update={"sessions": (*manifest.sessions, entry)})
+        mine = {"output": self.run.paths.output.name, "sessions": (*manifest.sessions, entry)}
+        self.manifest = manifest.model_copy(update=mine)
 
     def _kept_plan(self) -> Planned:
         """Mend what a dead writer left, fold what is there, and judge every difference; nothing is sent yet."""

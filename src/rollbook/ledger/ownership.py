@@ -5,18 +5,31 @@ Rules:
 * A reader may follow one unambiguous way to a run's files. A writer that goes on with a run wants every file of its
   history beside the output it writes, so that two names never split one run.
 * Nothing is written, moved or guessed: what is ambiguous is refused, and both places are named.
+* No two runs write one file: an output whose files belong to a run beside it is refused.
 
 Source: collection.md §1.2, §5.4.6, §21.3 (22).
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from rollbook.errors import LedgerError
-from rollbook.ledger.paths import failures_path_for, manifest_log_path_for, manifest_path_for, materialized_path_for
+from rollbook.ledger.manifest_store import read_manifest
+from rollbook.ledger.paths import (
+    RunPaths,
+    failures_path_for,
+    manifest_log_path_for,
+    manifest_path_for,
+    materialized_path_for,
+)
 
 _COMPANIONS: Final = ("_failures", "_materialized_inputs")
 _SUFFIX: Final = ".jsonl"
+_TORN: Final = ".torn"
+_LOCK: Final = ".lock"
+_ENDINGS: Final = tuple(path.name[1:] for path in RunPaths(Path("r.jsonl")).every_file if path.stem != "r")
+"""What the names of a run's files have behind the stem of its output, but for the output's own."""
 
 
 def journal_path_for(output: Path) -> Path:
@@ -56,6 +69,55 @@ def resolve_rollout_path(output: Path, read_only: bool = False) -> Path:
     if apart or elsewhere:
         raise _split(output, resolved, [*apart, *elsewhere])
     return output if resolved == _real(output) else resolved
+
+
+def refuse_files_of_others(output: Path) -> None:
+    """Refuse an output of which a file is one that another run beside it writes.
+
+    Raises:
+        LedgerError: it is; names the other run.
+
+    """
+    other = next(_others(output), None)
+    if other is not None:
+        raise LedgerError(
+            f"{output}: a run of that name would write into the files of the run {other}; give another --output"
+        )
+
+
+def _others(output: Path) -> Iterator[Path]:
+    """Yield the outputs of other runs that share a file with a run at `output`."""
+    of_stem = output.with_name(_output_name_at(output))
+    if of_stem != output:
+        yield of_stem
+    yield from filter(_is_proven, _writers_of(output.with_name(output.name.removesuffix(_TORN)), output))
+    companions = (path for path in RunPaths(output).every_file if path != output)
+    yield from (path for path in companions if _is_proven(path) and _output_name_at(path) == path.name)
+
+
+def _writers_of(path: Path, asked: Path) -> Iterator[Path]:
+    """Yield the outputs whose runs, if there are any, write `path`, other than a run `asked` for."""
+    if path != asked:
+        yield path
+    stems = [path.name.removesuffix(ending) for ending in _ENDINGS if path.name.endswith(ending)]
+    if path.name.startswith(".") and path.suffix == _LOCK:
+        stems.append(path.stem[1:])
+    yield from (_output_named(path.parent, stem) for stem in stems if stem)
+
+
+def _output_name_at(output: Path) -> str:
+    """Return the name of the output whose run lies at the stem of `output`: its own, where nothing says otherwise."""
+    if not _history_of(output):
+        return output.name
+    try:
+        manifest = read_manifest(manifest_path_for(output))
+    except LedgerError:
+        manifest = None
+    named = None if manifest is None else manifest.output
+    if named is not None and Path(named).name == named and Path(named).stem == output.stem:
+        return named
+    usual = output.with_name(f"{output.stem}{_SUFFIX}")
+    return usual.name if usual.exists() and not output.exists() else output.name
 
 
 def _is_proven(output: Path) -> bool:

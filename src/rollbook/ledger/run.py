@@ -3,7 +3,7 @@
 Rules:
 * An output that holds something already is never touched unless a person said to replace it or to go on with it.
 * Earlier files are replaced only after the new plan turned out to be runnable.
-* One writer at a time, held by a lock beside the output.
+* One writer at a time, held by a lock beside the output; no two runs write one file.
 
 Source: collection.md §1.6, §5.1, §13 (10).
 """
@@ -20,6 +20,7 @@ from rollbook.ledger.digests import HashedFile
 from rollbook.ledger.lock import RunLock
 from rollbook.ledger.manifest_store import manifest_text
 from rollbook.ledger.materialized import write_rows
+from rollbook.ledger.ownership import refuse_files_of_others
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.tail import TailRepair, keep_torn, repair_tail
 from rollbook.ledger.whole_file import WholeFile, made_aside, sync_folder
@@ -83,10 +84,11 @@ class Run:
         """Hold the run for as long as the block lasts.
 
         Raises:
-            LedgerError: another process holds it.
+            LedgerError: another process holds it, or another run writes one of its files.
 
         """
         self._refuse_what_is_no_file()
+        refuse_files_of_others(self.paths.output)
         made = _missing_folders(self.paths.output.parent)
         with explained(self.paths):
             self.paths.output.parent.mkdir(parents=True, exist_ok=True)

@@ -50,8 +50,9 @@ class SessionEntry(BaseModel):
 class RunManifest(BaseModel):
     """The manifest of a run.
 
-    `adopted`: rows that name no run belong to it as well. `unreserved`: so many records of attempts of which no log
-    tells were there when it was adopted, or told to go on without them. Source: collection.md §1.8.
+    `output`: the name of the file of results; other names of that stem are not this run's. `adopted`: rows that name no
+    run belong to it as well. `unreserved`: so many records of attempts of which no log tells were there when it was
+    adopted, or told to go on without them. Source: collection.md §1.8.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -59,6 +60,7 @@ class RunManifest(BaseModel):
     schema_version: Literal[1] = 1
     run_id: str = Field(min_length=1)
     created_at: str
+    output: str | None = None
     plan: PlanDigest
     input_sha256: str | None = None
     configuration_sha256: str | None = None
