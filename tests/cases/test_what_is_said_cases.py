@@ -1,10 +1,11 @@
 """What the command line says of a run that is gone on with: when, how often, and what can be typed."""
 
 import json
+import shlex
 
 import pytest
 
-from run_folder import SERVER_ERROR, RunFolder, replies
+from run_folder import SERVER_ERROR, RunFolder, built, replies, said, scored
 from stub import adding, serving
 
 
@@ -49,3 +50,35 @@ def test_a_note_that_comes_after_the_work_is_told_once_too(half_done):
     with serving() as stub:
         answer = half_done.resume(stub, "--disable-aggregation")
     assert answer.err.count("aggregation is off") == 1
+
+
+def status_of(folder, *flags):
+    return said(["eval", "status", str(folder.output), *flags])
+
+
+def test_a_run_that_owes_something_and_has_no_process_is_not_finished(half_done):
+    assert "not finished: no process works on it, and something is owed" in status_of(half_done).out
+    assert half_done.status()["state"] == "interrupted"
+
+
+def test_a_folder_without_a_manifest_that_owes_something_is_not_finished(tmp_path):
+    folder = built(tmp_path, 2, [scored(0)])
+    assert "not finished: no process works on it, and something is owed" in status_of(folder).out
+    assert folder.status()["state"] == "interrupted"
+
+
+def test_the_command_that_a_status_gives_can_be_typed(tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path).asks(adding(2))
+    typed_first = ["-i", str(folder.input), "-o", str(folder.output), "--retry-for", "0", "+a.api_key=sk-1"]
+    with serving(replies({(1,): SERVER_ERROR})) as stub:
+        words = ["eval", "run", "--no-serve", *typed_first, *stub.overrides]
+        monkeypatch.setattr("sys.argv", ["gym", *words])
+        assert said(words).code == 3
+        told = status_of(folder).out
+        (line,) = [line for line in told.splitlines() if line.startswith("Go on: ")]
+        assert "Put back what <credential> stands for" in told
+        stub.script = replies({})
+        program, *resumed = shlex.split(line.removeprefix("Go on: ").replace("<credential>", "sk-1"))
+        assert program == "gym"
+        assert said(resumed).code == 0
+    assert folder.status()["state"] == "finished"

@@ -4,15 +4,12 @@ Rules:
 * What is printed or kept holds no secret: a person fills it in again.
 """
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from rollbook.api.provenance import masked_command
-
-_REPLACED: Final = frozenset({"--overwrite", "--resume", "--resubmit"})
+from rollbook.records.command import CREDENTIAL, PUT_BACK, resume_words, typed
 
 
 def command_line() -> tuple[str, ...]:
@@ -23,5 +20,5 @@ def command_line() -> tuple[str, ...]:
 def resume_command(words: Sequence[str]) -> str:
     """Return the command that goes on with the run that `words` started."""
     program, *rest = words
-    kept = [word for word in masked_command(rest) if word not in _REPLACED]
-    return shlex.join([Path(program).name, *kept, "--resume"])
+    command = typed(resume_words([program, *masked_command(rest)]))
+    return f"{command}\n{PUT_BACK}" if CREDENTIAL in command else command

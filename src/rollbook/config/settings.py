@@ -43,7 +43,7 @@ class RemovedRolloutOptionsMixin(BaseModel):
     """Refuses options that earlier versions had, so that none is silently ignored."""
 
     removed_options: ClassVar[Mapping[str, str]] = {
-        "retry_invalid_judge_responses": "run the judge again with `gym eval reverify --judge-failed-only`",
+        "retry_invalid_judge_responses": "re-scoring saved answers (gym eval reverify) is not in this version",
     }
 
     @model_validator(mode="before")

@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from rollbook.config.secrets import masked_urls
+from rollbook.records.command import CREDENTIAL
 
-MARKER: Final = "<credential>"
+MARKER: Final = CREDENTIAL
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ALWAYS: Final = """
     apikey authorization authtoken accesstoken cookie cookies credential credentials header headers passphrase passwd

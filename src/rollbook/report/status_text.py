@@ -1,7 +1,7 @@
 """How a run is, as text: the law with its numbers, who did how well, what a resume would do and why, what is damaged.
 
 Rules:
-* 80 columns and no colour; a path and a command stand whole on one line.
+* 80 columns and no colour; a path, and a command that is to be typed, stand whole on one line.
 * A run that cannot be believed says so before anything else, and is not told to go on.
 * Nothing is counted here: every number is the status's own.
 
@@ -9,11 +9,11 @@ Source: collection.md §9.3; cases RC-21, RC-27, RC-61.
 """
 
 import os
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
+from rollbook.records.command import CREDENTIAL, PUT_BACK, resume_words, typed, words_of
 from rollbook.records.run_status import GroupStatus, RunState, RunStatus, SessionStatus, counted, summed
 from rollbook.report.status_words import (
     STATES,
@@ -30,6 +30,7 @@ from rollbook.scoring.coverage_text import standing_in_words
 
 DAMAGE_SHOWN: Final = 20
 _MARGIN: Final = 10
+_LONGEST_COMMAND: Final = 500
 
 
 def status_text(statuses: Sequence[RunStatus]) -> str:
@@ -37,11 +38,6 @@ def status_text(statuses: Sequence[RunStatus]) -> str:
     if len(statuses) == 1:
         return "\n".join(_one(statuses[0]))
     return "\n".join([*chain.from_iterable(map(_listed, statuses)), "", *_sum(statuses)])
-
-
-def resume_command(output: str) -> str:
-    """Return what to type to go on with the run at `output`."""
-    return f"gym eval run … --resume --output {shlex.quote(output)}"
 
 
 def _one(status: RunStatus) -> Iterator[str]:
@@ -80,7 +76,7 @@ def _facts(status: RunStatus) -> Iterator[str]:
 
 
 def _attempts(status: RunStatus) -> str:
-    refused = f", {status.refused} of them turned away and sent again" if status.refused else ""
+    refused = f", {status.refused} of them never ran" if status.refused else ""
     return f"{status.attempts} reserved{refused}; a rollout may fail {number_of(status.cap, 'time')}"
 
 
@@ -98,7 +94,11 @@ def _group(group: GroupStatus) -> list[str]:
 
 def _session(session: SessionStatus, status: RunStatus) -> list[str]:
     told = f"{session.number}: {session.opened_at} {_end(session, status)}, {session.host} pid {session.pid}"
-    return [*item(shown(told)), f"    {shown(session.command)}"]
+    return [*item(shown(told)), f"    {_cut(shown(session.command))}"]
+
+
+def _cut(command: str) -> str:
+    return f"{command[:_LONGEST_COMMAND]} …" if len(command) > _LONGEST_COMMAND else command
 
 
 def _end(session: SessionStatus, status: RunStatus) -> str:
@@ -129,7 +129,19 @@ def _what_to_type(status: RunStatus) -> Iterator[str]:
     if not status.is_believable:
         yield "Do not resume it before its files are mended: what the counts say may be wrong."
     elif status.coverage.owed and status.state is not RunState.RUNNING:
-        yield f"Go on: {shown(resume_command(os.fspath(status.output)))}"
+        yield from _go_on(status)
+
+
+def _go_on(status: RunStatus) -> Iterator[str]:
+    """Tell the last session's command as one that goes on; a run that no command line started is told what to add."""
+    output, command = os.fspath(status.output), status.sessions[-1].command if status.sessions else ""
+    if not command:
+        yield shown(f"Go on with the command that started it, and {typed(['--resume', '--output', output])}")
+        return
+    told = typed(resume_words(words_of(command), output))
+    yield f"Go on: {shown(told)}"
+    if CREDENTIAL in told:
+        yield PUT_BACK
 
 
 def _section(heading: str, lines: Iterator[str]) -> Iterator[str]:
@@ -140,7 +152,7 @@ def _section(heading: str, lines: Iterator[str]) -> Iterator[str]:
 def _listed(status: RunStatus) -> list[str]:
     """Tell one of several runs: where, how far, what is left."""
     owed = f", {status.coverage.owed} owed" if status.coverage.owed else ""
-    state = f"{status.state.value}; {standing_in_words(status.coverage)}{owed}"
+    state = f"{STATES[status.state].partition(':')[0]}; {standing_in_words(status.coverage)}{owed}"
     return [shown(os.fspath(status.output)), *item(shown(state)), *_places(status, "    ")]
 
 

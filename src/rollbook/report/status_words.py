@@ -21,8 +21,8 @@ _HOUR: Final = 3600
 
 STATES: Final[Mapping[RunState, str]] = {
     RunState.RUNNING: "running: a process works on it",
-    RunState.INTERRUPTED: "interrupted: no process works on it, and something is owed",
-    RunState.FINISHED: "finished: no process works on it, and nothing is in flight",
+    RunState.INTERRUPTED: "not finished: no process works on it, and something is owed",
+    RunState.FINISHED: "finished: no process works on it, and nothing is owed",
     RunState.DAMAGED: "damaged: its files contradict each other, or cannot be read",
 }
 REASONS: Final[Mapping[str, str]] = {
@@ -36,7 +36,7 @@ REASONS: Final[Mapping[str, str]] = {
     "unscored": "a result without a reward",
     "settled": "failed for good",
     "exhausted": "failed as often as the cap allows",
-    "held": "left to `gym eval reverify`, or to a resume with resubmit=true",
+    "held": "left to a decision: --resubmit runs them again",
 }
 """Why a resume would run a rollout or leave it, in the words of `RunStatus.owed_by` and `not_owed_by`."""
 

@@ -17,10 +17,12 @@ from typing import Final
 
 from rollbook.config.attempt_cap import max_rollout_attempts
 from rollbook.errors import LedgerError
+from rollbook.ledger.contradictions import unplanned
 from rollbook.ledger.history import History, check_plan, prefixes, read_history
 from rollbook.ledger.lock import holder_of
 from rollbook.ledger.manifest_store import SessionLog
 from rollbook.ledger.paths import RunPaths
+from rollbook.records.command import typed
 from rollbook.records.coverage import Coverage, covered
 from rollbook.records.disposition import Disposition, Rules
 from rollbook.records.group_count import GroupCount, coverage_of
@@ -66,6 +68,7 @@ def _read(paths: RunPaths) -> Reading:
             check_plan(paths, history.manifest)
         except LedgerError as error:
             damage.append(error)
+    damage += unplanned(paths, history.standings)
     rules = _rules(history, live_session=history.log.session if _is_held(paths) else None)
     named = tuple(_damage(error, paths) for error in damage[:_DAMAGES_KEPT])
     return Reading(paths, history, rules, named)
@@ -148,9 +151,7 @@ def _state(reading: Reading, coverage: Coverage) -> RunState:
         return RunState.DAMAGED
     if reading.is_alive:
         return RunState.RUNNING
-    sessions = reading.history.log.sessions
-    ended_well = not sessions or (sessions[-1].how or "") == "finished"
-    return RunState.FINISHED if ended_well or not coverage.owed else RunState.INTERRUPTED
+    return RunState.INTERRUPTED if coverage.owed else RunState.FINISHED
 
 
 def group_status(count: GroupCount) -> GroupStatus:
@@ -173,7 +174,7 @@ def _session(log: SessionLog, entry: SessionEntry | None) -> SessionStatus:
         how=log.how,
         host=entry.host if entry else "",
         pid=entry.pid if entry else 0,
-        command=" ".join(entry.command) if entry else "",
+        command=typed(entry.command) if entry else "",
     )
 
 

@@ -13,7 +13,7 @@ from rollbook.report.status_text import DAMAGE_SHOWN, status_text
 from rollbook.report.status_words import WIDTH, duration, law_in_words
 from statuses import OUTPUT, SIX, damaged, finished, run_of_six
 
-COMMAND = "Go on: gym eval run … --resume --output out/rollouts.jsonl"
+COMMAND = "Go on: gym eval run -i a.jsonl --resume --output out/rollouts.jsonl"
 
 
 def document(*statuses, require_complete=False):
@@ -23,13 +23,12 @@ def document(*statuses, require_complete=False):
 def test_a_run_is_told_with_its_law_its_agents_its_sessions_and_what_a_resume_would_do():
     assert status_text([run_of_six()]).splitlines() == [
         "Run       out/rollouts.jsonl, run 5f1c",
-        "State     interrupted: no process works on it, and something is owed",
+        "State     not finished: no process works on it, and something is owed",
         "Law       6 planned = 2 scored + 0 masked + 0 unscored + 3 failed (1 retryable,",
         "          1 settled, 1 exhausted, 0 held) + 0 interrupted (0 held) + 0 never",
         "          started + 0 in flight + 1 untouched: holds",
         "Failed    2 agent_run_error, 1 skipped",
-        "Attempts  8 reserved, 1 of them turned away and sent again; a rollout may fail 3",
-        "          times",
+        "Attempts  8 reserved, 1 of them never ran; a rollout may fail 3 times",
         "Time      started 2026-09-20T10:00:00Z, 12 min 5 s of work in 2 sessions",
         "Tokens    40 input_tokens, 20 output_tokens",
         "",
@@ -100,7 +99,7 @@ def test_a_file_that_is_damaged_throughout_does_not_fill_the_screen():
 def test_several_runs_are_listed_and_summed():
     lines = status_text([run_of_six(), finished(output=Path("out/other.jsonl")), damaged()]).splitlines()
     assert lines[0] == "out/rollouts.jsonl"
-    assert lines[1].startswith("  interrupted; 2 of 6 rollouts scored")
+    assert lines[1].startswith("  not finished; 2 of 6 rollouts scored")
     assert "out/other.jsonl" in lines
     assert "    out/rollouts.jsonl:1: is no JSON object" in lines
     assert lines[-6] == "3 runs"
@@ -120,6 +119,58 @@ def test_a_path_is_never_broken_and_can_be_typed():
     text = status_text([run_of_six(output=output)])
     assert any(line.startswith("Run ") and str(output) in line for line in text.splitlines())
     assert any(line.startswith("Go on: ") and line.endswith("""/it'"'"'s.jsonl'""") for line in text.splitlines())
+
+
+def last_command(command):
+    first, last = run_of_six().sessions
+    return run_of_six(sessions=(first, replace(last, command=command)))
+
+
+def go_on(status):
+    (line,) = [line for line in status_text([status]).splitlines() if line.startswith("Go on")]
+    return line
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("gym eval run -o x.jsonl --overwrite --limit 2", "gym eval run --limit 2"),
+        ("gym eval run --output=x.jsonl -i 'my rows.jsonl' --resubmit", "gym eval run -i 'my rows.jsonl'"),
+        ("gym eval run -ox.jsonl --take-over overwrite=true ++resubmit=true +a=b", "gym eval run +a=b"),
+        ("__main__.py eval run --output x.jsonl -i a", "gym eval run -i a"),
+    ],
+)
+def test_what_to_type_is_the_last_command_turned_into_one_that_goes_on(command, told):
+    assert go_on(last_command(command)) == f"Go on: {told} --resume --output out/rollouts.jsonl"
+
+
+def test_an_output_that_an_override_names_stays_where_it_is():
+    assert go_on(last_command("gym eval run +output_jsonl_fpath=a")).endswith("+output_jsonl_fpath=a --resume")
+
+
+def test_a_credential_that_was_masked_is_to_be_put_back():
+    told = status_text([last_command("gym eval run --model-api-key '<credential>'")])
+    assert "Go on: gym eval run --model-api-key '<credential>' --resume" in told
+    assert "Put back what <credential> stands for" in told
+    assert "Put back" not in status_text([run_of_six()])
+
+
+def test_a_run_that_no_command_started_is_told_what_to_add():
+    added = "Go on with the command that started it, and --resume --output out/rollouts.jsonl"
+    assert go_on(last_command("")) == added
+    assert go_on(run_of_six(sessions=())) == added
+
+
+def test_a_long_command_is_cut_in_text_and_whole_in_json():
+    long = last_command("gym eval run " + "x" * 1000)
+    assert not [line for line in status_text([long]).splitlines() if "x" * 501 in line and not line.startswith("Go on")]
+    assert "x" * 1000 in document(long)["runs"][0]["sessions"][-1]["command"]
+
+
+def test_nobody_is_told_to_type_what_is_not_there():
+    held = replace(SIX, failed=4, planned=7, held=1)
+    assert "reverify" not in status_text([run_of_six(coverage=held)])
+    assert "--resubmit" in status_text([run_of_six(coverage=held)])
 
 
 def test_text_from_data_cannot_drive_the_terminal():
