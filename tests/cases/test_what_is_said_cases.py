@@ -82,3 +82,15 @@ def test_the_command_that_a_status_gives_can_be_typed(tmp_path, monkeypatch):
         assert program == "gym"
         assert said(resumed).code == 0
     assert folder.status()["state"] == "finished"
+
+
+def test_a_refusal_names_the_run(half_done):
+    rows = adding(3)
+    rows[0]["responses_create_params"]["input"] = "take 1 and 2"
+    with serving() as stub:
+        answer = half_done.asks(rows).resume(stub)
+        assert answer.code == 1
+        assert f"Error: {half_done.output}: the resume is refused: " in answer.err
+        went_on = half_done.resume(stub, "+allow_unsafe_resume=true")
+    assert "resumed all the same: what the answers depend on is not as it was" in went_on.err
+    assert "go on anyway" not in went_on.err

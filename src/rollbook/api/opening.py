@@ -150,8 +150,8 @@ def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPath
     agreement = verdict(found, comparison)
     mixes = agreement.refused is not None
     if mixes and not terms.settings.allow_unsafe_resume:
-        raise ResumeRefusedError(agreement.refused)
-    notes = [*told, *extended, *agreement.notes, *([f"resumed all the same: {agreement.refused}"] if mixes else ())]
+        raise ResumeRefusedError(f"{paths.output}: {agreement.refused}")
+    notes = [*told, *extended, *agreement.notes, *([f"resumed all the same: {agreement.mixed}"] if mixes else ())]
     notes += ["resumed all the same: the dataset is gone, and was not compared with the plan"] if unchecked else []
     if comparison.is_another_plan:
         notes.append(

@@ -20,7 +20,9 @@ from rollbook.recovery.plan_digest import PlanComparison
 _SHOWN: Final = 12
 _MOST_IRRELEVANT: Final = 8
 _NULL: Final = digest_of(None)
-_GO_ON_ANYWAY: Final = "+allow_unsafe_resume=true"
+_WHAT_NEXT: Final = "start a new run with another --output, or go on anyway with +allow_unsafe_resume=true"
+_HOW_MANY: Final = (f"{SETTINGS}.limit", f"{SETTINGS}.num_repeats", f"{SETTINGS}.interleave_repeats")
+"""What says how many rows there are, or in which order, and changes none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What a person is told before a run goes on, and why it must not, if it must not."""
+    """What a person is told before a run goes on, and what going on would mix, if anything."""
 
     notes: tuple[str, ...]
-    refused: str | None = None
+    mixed: str | None = None
+
+    @property
+    def refused(self) -> str | None:
+        """Why the run must not go on, and what to type next; None when it may."""
+        return None if self.mixed is None else f"the resume is refused: {self.mixed}\n{_WHAT_NEXT}"
 
 
 def differences(old_keys: Mapping[str, str], new_keys: Mapping[str, str]) -> tuple[Difference, ...]:
@@ -72,8 +79,7 @@ def verdict(found: Sequence[Difference], comparison: PlanComparison) -> Agreemen
     notes = [*_irrelevant(by_drift[Drift.IRRELEVANT])]
     if not comparison.is_another_plan:
         notes += [*_without_effect(by_drift[Drift.EXTENDS], comparison), *_other_length(comparison)]
-    refused = "\n".join(["the resume is refused", *paragraphs]) if paragraphs else None
-    return Agreement(tuple(notes), refused)
+    return Agreement(tuple(notes), "\n".join(paragraphs) or None)
 
 
 def _joined(old_keys: Iterable[str], new_keys: Iterable[str]) -> frozenset[str]:
@@ -89,13 +95,17 @@ def _mixing(reruns: Sequence[Difference], shaping: Sequence[Difference], compari
     yield from _listed(reruns)
     if comparison.is_another_plan:
         yield f"  {_rows_told(comparison)}"
-        yield from _listed(shaping)
-        if not shaping:
+        named = [one for one in shaping if _may_change_rows(one.key, comparison)]
+        yield from _listed(named)
+        if not named:
             yield "  (no setting that shapes the rows differs: the dataset, prompt or skills files were edited)"
-    yield (
-        "going on would mix answers of two settings; start a new run with another --output, "
-        f"or go on anyway with {_GO_ON_ANYWAY}"
-    )
+    yield "the run would hold answers of two settings"
+
+
+def _may_change_rows(key: str, comparison: PlanComparison) -> bool:
+    """Whether a setting that only shapes the plan can have made it another one."""
+    of_a_new_server = instance_of(key) not in {SETTINGS, INPUTS} and drift_of(key) is not Drift.EXTENDS
+    return not of_a_new_server and (comparison.changed_count == 0 or key not in _HOW_MANY)
 
 
 def _rows_told(comparison: PlanComparison) -> str:
@@ -114,8 +124,8 @@ def _unscored_anew(rescores: Sequence[Difference]) -> Iterator[str]:
     yield "what the rewards depend on is not as it was:"
     yield from _listed(rescores)
     yield (
-        "results keep the old verifier's rewards; score them anew with `gym eval reverify`, or, where the setting also "
-        f"changes what a rollout meets, start a new run with another --output; go on anyway with {_GO_ON_ANYWAY}"
+        "the rewards that are saved keep the old verifier's settings; "
+        "re-scoring saved answers (gym eval reverify) is not in this version"
     )
 
 
@@ -142,8 +152,10 @@ def _other_length(comparison: PlanComparison) -> Iterator[str]:
         )
 
 
-def _listed(found: Iterable[Difference]) -> Iterator[str]:
-    return (f"  {one}" for one in found)
+def _listed(found: Sequence[Difference]) -> Iterator[str]:
+    """Yield the differences; what stands for everything below a key says nothing beside a key below it."""
+    keys = [one.key for one in found]
+    return (f"  {one}" for one in found if not any(key.startswith((f"{one.key}.", f"{one.key}[")) for key in keys))
 
 
 def _shown(digest: str | None) -> str:

@@ -86,7 +86,7 @@ def test_a_resume_is_refused_where_answers_or_rewards_would_be_mixed(keys, compa
 
 @pytest.mark.parametrize("comparison", [SAME, GROWN, SHORTER, EDITED, ELSEWHERE])
 def test_every_difference_that_matters_is_shown_with_both_digests(comparison):
-    keys = [MODEL, VERIFIER, "settings.limit", "settings.prompt_config"]
+    keys = [MODEL, VERIFIER, "settings.agent_name", "settings.prompt_config"]
     agreement = verdict(changes(*keys), comparison)
     told = "\n".join([*agreement.notes, agreement.refused or ""])
     assert [key for key in keys if f"{key}: {OLD[:12]} -> {NEW[:12]}" not in told] == []
@@ -95,16 +95,50 @@ def test_every_difference_that_matters_is_shown_with_both_digests(comparison):
 
 def test_a_refused_rerun_says_how_to_go_on():
     refused = verdict(changes(MODEL), SAME).refused
-    assert "would mix answers of two settings; start a new run with another --output" in refused
-    assert "+allow_unsafe_resume=true" in refused
+    assert "the run would hold answers of two settings\nstart a new run with another --output" in refused
+    assert refused.count("+allow_unsafe_resume=true") == 1
     assert "reverify" not in refused
 
 
-def test_a_refused_verifier_names_the_command_that_scores_anew():
+def test_a_refused_verifier_says_what_its_rewards_keep_and_names_nothing_that_is_not_there():
     refused = verdict(changes(VERIFIER), SAME).refused
-    assert "old verifier's rewards; score them anew with `gym eval reverify`" in refused
-    assert "+allow_unsafe_resume=true" in refused
-    assert "mix answers" not in refused
+    assert "the rewards that are saved keep the old verifier's settings" in refused
+    assert "re-scoring saved answers (gym eval reverify) is not in this version" in refused
+    assert refused.endswith("start a new run with another --output, or go on anyway with +allow_unsafe_resume=true")
+    assert "answers of two" not in refused
+
+
+def test_what_to_type_is_said_once_and_only_where_a_resume_is_refused():
+    agreement = verdict(changes(MODEL, VERIFIER), SAME)
+    assert agreement.refused.count("+allow_unsafe_resume") == 1
+    assert "+allow_unsafe_resume" not in agreement.mixed
+    assert "refused" not in agreement.mixed
+
+
+def test_a_key_says_nothing_beside_a_key_below_it():
+    refused = verdict(changes(f"{MODEL}s", MODEL, f"{MODEL}.a", f"{MODEL}.b[0].c"), SAME).refused
+    listed = [line.split(":")[0].strip() for line in refused.splitlines() if line.startswith("  ")]
+    assert listed == [f"{MODEL}.a", f"{MODEL}.b[0].c", f"{MODEL}s"]
+
+
+@pytest.mark.parametrize(
+    ("key", "comparison", "is_named"),
+    [
+        ("settings.limit", EDITED, False),
+        ("settings.num_repeats", EDITED, False),
+        ("settings.limit", ELSEWHERE, True),
+        ("settings.agent_name", EDITED, True),
+        ("inputs.input_jsonl_fpath", EDITED, True),
+    ],
+)
+def test_a_setting_that_can_have_changed_no_row_is_not_named(key, comparison, is_named):
+    assert (key in verdict(changes(key), comparison).refused) is is_named
+
+
+def test_a_server_that_joined_the_run_is_not_named_where_rows_were_edited():
+    other = "other.responses_api_agents.simple.max_steps"
+    found = differences({MODEL: OLD}, {MODEL: OLD, other: NEW})
+    assert other not in verdict(found, EDITED).refused
 
 
 def test_edited_rows_are_named_with_the_settings_that_shape_them():
