@@ -6,6 +6,7 @@
     │   ├── MalformedConfigPathsError, ConfigMissingValuesError, ConfigInterpolationError, …
     │   └── InputError                           a dataset row that cannot be planned; names file and line
     ├── RunError                                 a run that cannot start or cannot end well
+    │   ├── NoRunError                           no run where one was named
     │   ├── OutputExistsError                    the output is there already, and nothing said to replace it
     │   ├── NothingProducedError                 every dispatched rollout ended without a result
     │   ├── RunStoppedError                      a run that was told to stop before it had sent anything
@@ -114,6 +115,12 @@ class RunError(RollbookError, RuntimeError):
     """A run that cannot start, or cannot end well; `result` is what it came to all the same, if anything."""
 
     result: object | None = None
+
+
+class NoRunError(RunError):
+    """Nothing where a run was named, or a file that is of no run."""
+
+    exit_code = 2
 
 
 class OutputExistsError(RunError):

@@ -94,3 +94,32 @@ def test_a_refusal_names_the_run(half_done):
         went_on = half_done.resume(stub, "+allow_unsafe_resume=true")
     assert "resumed all the same: what the answers depend on is not as it was" in went_on.err
     assert "go on anyway" not in went_on.err
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 no text\n\xff\n", b"[1]\n"])
+@pytest.mark.parametrize("words", [("status",), ("explain",)])
+def test_a_file_of_no_run_is_a_mistake_in_the_command(data, words, tmp_path):
+    file = tmp_path / "photo.jsonl"
+    file.write_bytes(data)
+    answer = said(["eval", *words, str(file)])
+    assert answer.code == 2
+    assert f"{file}: no run is there" in answer.err
+
+
+@pytest.mark.parametrize("name", ["r_materialized_inputs.jsonl", "r_manifest.json", "r_manifest.log"])
+def test_whatever_a_run_left_makes_it_one(half_done, name):
+    left = {"r.jsonl", name}
+    for path in half_done.folder.iterdir():
+        path.unlink() if path.name not in left else None
+    half_done.output.write_bytes(b"no record\n")
+    answer = status_of(half_done)
+    assert answer.code == 5
+    assert "r.jsonl:1" in answer.out
+
+
+def test_a_status_says_nothing_of_what_a_resume_would_have_left_as_it_was(half_done):
+    with half_done.results.open("ab") as results:
+        results.write(b"[1]\n")
+    told = status_of(half_done).out
+    assert "not a rollout record" in told
+    assert "Nothing was changed" not in told

@@ -140,6 +140,4 @@ def payload_at(path: Path, place: Place) -> bytes:
 
 def not_a_record(path: Path, number: int, error: Exception) -> LedgerError:
     """Return what is said of a committed line that is no record."""
-    return LedgerError(
-        f"{path}:{number}: not a rollout record: {error}. Nothing was changed; mend the line, then run again"
-    )
+    return LedgerError(f"{path}:{number}: not a rollout record: {error}")

@@ -17,6 +17,8 @@ from rollbook.scoring.tally import AgentScore, TaskScore
 
 _LARGEST_FIXED: Final = 1e6
 _SMALLEST_FIXED: Final = 5e-4
+_ROUNDING: Final = 1e-12
+"""A standard error this small beside its mean is what adding up left of none."""
 _UNDEFINED: Final = "n/a"
 
 
@@ -37,7 +39,11 @@ def number(value: float | None) -> str:
 
 def mean_with_error(score: AgentScore) -> str:
     """Return the mean and its standard error."""
-    return number(score.mean) if score.mean is None else f"{number(score.mean)} ± {number(score.standard_error)}"
+    if score.mean is None:
+        return number(None)
+    error = score.standard_error
+    is_rounding = error is not None and abs(error) < _ROUNDING * abs(score.mean)
+    return f"{number(score.mean)} ± {number(0.0 if is_rounding else error)}"
 
 
 def pass_at(estimate: PassAtK) -> str:

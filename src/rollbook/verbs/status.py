@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from rollbook.config.attempt_cap import max_rollout_attempts
-from rollbook.errors import LedgerError
+from rollbook.errors import LedgerError, NoRunError
 from rollbook.ledger.contradictions import unplanned
 from rollbook.ledger.history import History, check_plan, prefixes, read_history
 from rollbook.ledger.lock import holder_of
@@ -52,12 +52,27 @@ class Reading:
 
 
 def read_run(output: Path) -> Reading:
-    """Fold the files of the run at `output`; damage is collected, not raised."""
+    """Fold the files of the run at `output`; damage is collected, not raised.
+
+    Raises:
+        NoRunError: there is neither a plan, a manifest or a log, nor any record that can be read.
+
+    """
     paths = RunPaths(output.resolve() if output.is_symlink() else output)
     was_alive = _is_held(paths)
     reading = _read(paths)
     ended_meanwhile = was_alive and not reading.is_alive
-    return _read(paths) if ended_meanwhile else reading
+    reading = _read(paths) if ended_meanwhile else reading
+    if not len(reading.history.standings) and not _has_history(paths):
+        raise NoRunError(
+            f"{output}: no run is there: no record can be read, and there is no plan, manifest or log beside it; "
+            "give a run's output, its folder, or a pattern in quotes"
+        )
+    return reading
+
+
+def _has_history(paths: RunPaths) -> bool:
+    return any(path.exists() for path in (paths.materialized_inputs, paths.manifest, paths.manifest_log))
 
 
 def _read(paths: RunPaths) -> Reading:

@@ -68,7 +68,7 @@ def test_a_prefix_holds_the_lines_that_end_within_it(paths):
 @pytest.mark.parametrize("bad", [b'{"reward":1}', b"[1]", b'{"a', b"\xff\xfe", b"{" * 5000])
 def test_a_committed_line_that_is_no_record_is_named_and_the_others_are_read(paths, bad):
     paths.output.write_bytes(row(0) + b"\n" + bad + b"\n" + row(2) + b"\n")
-    with pytest.raises(LedgerError, match=r"r\.jsonl:2: not a rollout record: .*Nothing was changed"):
+    with pytest.raises(LedgerError, match=r"r\.jsonl:2: not a rollout record: "):
         list(read_records(paths))
     named = []
     assert [record.key.task for record in read_records(paths, on_damage=named.append)] == [0, 2]

@@ -13,8 +13,8 @@ from rollbook.records.record import Record
 from rollbook.records.standing import Coverage, Standings
 from rollbook.report.json_report import json_report
 from rollbook.report.table import render
-from rollbook.report.words import number, shown
-from rollbook.scoring.tally import Tally
+from rollbook.report.words import mean_with_error, number, shown
+from rollbook.scoring.tally import AgentScore, Tally
 
 FILES = {"rollouts": Path("/runs") / ("long" * 30) / "rollouts.jsonl", "failures": Path("/runs/bad\n.jsonl")}
 OUTCOMES = {(task, rollout): Scored(float(rollout == 0 or task == 1)) for task in range(4) for rollout in range(2)}
@@ -91,6 +91,21 @@ def test_without_records_the_text_says_so_instead_of_a_number():
 )
 def test_a_number_is_never_shown_as_a_zero_that_it_is_not(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "text"),
+    [
+        (0.3, 2.6e-17, "0.300 ± 0.000"),
+        (0.3, 1e-4, "0.300 ± 1.000e-04"),
+        (0.0, 1e-20, "0.000 ± 1.000e-20"),
+        (1e-20, 1e-21, "1.000e-20 ± 1.000e-21"),
+        (0.3, None, "0.300 ± n/a"),
+        (None, None, "n/a"),
+    ],
+)
+def test_an_error_that_only_adding_up_left_is_shown_as_none(mean, error, text):
+    assert mean_with_error(AgentScore("a", 2, 2, mean, error, (), Coverage(planned=2))) == text
 
 
 def test_the_json_counts_every_rollout_and_lists_the_task_without_a_score():
