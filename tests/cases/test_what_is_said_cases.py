@@ -123,3 +123,16 @@ def test_a_status_says_nothing_of_what_a_resume_would_have_left_as_it_was(half_d
     told = status_of(half_done).out
     assert "not a rollout record" in told
     assert "Nothing was changed" not in told
+
+
+@pytest.mark.parametrize("below", ["x.jsonl", "a/x.jsonl"])
+def test_an_output_below_a_file_is_told_to_be_one(below, tmp_path):
+    folder = RunFolder(tmp_path).asks(adding(1))
+    folder.output.write_bytes(b"kept\n")
+    folder.output = folder.output / below
+    with serving() as stub:
+        answer = folder.run_unread(stub)
+    assert answer.code == 1
+    assert f"{folder.folder / 'r.jsonl'} is a file" in answer.err
+    assert "Free the disk" not in answer.err
+    assert folder.results.read_bytes() == b"kept\n"

@@ -8,11 +8,13 @@ Rules:
 Source: collection.md §1.6, §5.1, §13 (10).
 """
 
+import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from glob import escape
 from pathlib import Path
+from typing import Final
 
 from rollbook.clock import Clock
 from rollbook.errors import LedgerError, OutputExistsError
@@ -28,6 +30,8 @@ from rollbook.ledger.writer import Durability, Writer, WriterOptions
 from rollbook.records.codec import RunStamp
 from rollbook.records.json_values import JsonObject
 from rollbook.records.manifest import PlanDigest, RunManifest
+
+_OF_A_FULL_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,9 @@ class Run:
             raise LedgerError(
                 f"{self.paths.output} is a folder; give a file name, for example {self.paths.output}/r.jsonl"
             )
+        for folder in self.paths.output.parents:
+            if folder.exists() and not folder.is_dir():
+                raise LedgerError(f"{folder} is a file, and can hold no other; give another --output")
         for path in self.paths.every_file:
             if path.exists() and not path.is_file():
                 raise LedgerError(f"{path} is no regular file and is left as it is; give another --output")
@@ -214,9 +221,10 @@ def explained(paths: RunPaths) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        what_helps = "Free the disk, or give an" if error.errno in _OF_A_FULL_DISK else "Give an"
         raise LedgerError(
-            f"cannot write {error.filename or paths.output}: {error.strerror or error}. Free the disk, or give an "
-            "--output that can be written"
+            f"cannot write {error.filename or paths.output}: {error.strerror or error}. {what_helps} --output that can "
+            "be written"
         ) from error
 
 

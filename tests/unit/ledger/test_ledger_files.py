@@ -1,5 +1,6 @@
 """A run's files beside its output: repaired, replaced whole, claimed by one, and never touched unasked."""
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.manifest_store import read_manifest
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import read_lines, read_records
-from rollbook.ledger.run import Run, files_of
+from rollbook.ledger.run import Run, explained, files_of
 from rollbook.ledger.tail import keep_torn, repair_tail
 from rollbook.ledger.whole_file import WholeFile, whole_file
 from rollbook.records.manifest import RunManifest
@@ -29,6 +30,23 @@ def manifest_of(draft):
 @pytest.fixture
 def paths(tmp_path):
     return RunPaths(tmp_path / "out" / "r.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("number", "is_full"),
+    [
+        (errno.ENOSPC, True),
+        (errno.EDQUOT, True),
+        (errno.EFBIG, True),
+        (errno.EACCES, False),
+        (errno.EPERM, False),
+        (errno.EROFS, False),
+    ],
+)
+def test_only_a_disk_that_is_full_is_to_be_freed(number, is_full, paths):
+    with pytest.raises(LedgerError, match="--output that can be written") as told, explained(paths):
+        raise OSError(number, os.strerror(number), str(paths.output))
+    assert ("Free the disk" in str(told.value)) is is_full
 
 
 @pytest.mark.parametrize(
