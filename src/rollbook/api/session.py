@@ -44,13 +44,12 @@ from rollbook.records.manifest import RunManifest
 from rollbook.records.reading import PLAN_HEAD, planned_line
 from rollbook.records.standing import Standings
 from rollbook.records.task import Rollout
+from rollbook.recovery.damage import gone_on_over, refusal
 from rollbook.servers.serving.deployment import Deployment
 from rollbook.verbs.prepare import planned_rows
 
-_DAMAGES_NAMED: Final = 20
 _LINES_AT_ONCE: Final = 1000
 """So many lines of a plan are looked at in a few milliseconds."""
-_GO_ON: Final = "To go on with what can be read, resume with +allow_unsafe_resume=true"
 
 
 @dataclass(slots=True)
@@ -216,9 +215,8 @@ class Session:
 
     def _tolerate(self, damage: list[str]) -> None:
         if not self.request.settings.allow_unsafe_resume:
-            more = f"\n… and {len(damage) - _DAMAGES_NAMED} more" if len(damage) > _DAMAGES_NAMED else ""
-            raise DamagedRunError("\n".join([*damage[:_DAMAGES_NAMED], _GO_ON]) + more)
-        self.notes += [f"resumed all the same: {told}" for told in damage[:_DAMAGES_NAMED]]
+            raise DamagedRunError(refusal(damage))
+        self.notes += gone_on_over(damage)
 
     def _check_names(self, history: History) -> None:
         """Refuse a plan whose agents or servers this configuration does not have, each named once, with its line."""
