@@ -9,6 +9,8 @@ import pytest
 from architecture.source_tree import REPOSITORY, table, words_in_code
 from rollbook import errors
 from rollbook.cli.entry import exit_code_of, gym
+from rollbook.config.attempt_cap import MAX_ATTEMPTS_VARIABLE
+from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.records.run_status import INCOMPLETE, RESUMABLE, VIOLATED
 
 TEXT = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -52,6 +54,29 @@ def test_a_flag_sets_the_key_that_its_row_names(verb):
 def test_every_verb_has_a_section():
     sections = set(re.findall(r"^### (gym .+)$", TEXT, flags=re.MULTILINE))
     assert sections == set(VERBS)
+
+
+OPENING = {"allow_unsafe_resume", "retry_terminal_timeouts", "record_omitted_rollouts"}
+
+
+def test_what_says_how_a_run_is_gone_on_with_and_has_no_flag_is_listed():
+    listed = {words_in_code(option)[0] for option, _ in table("cli.md", "Running an evaluation")}
+    keys = {word.removeprefix("+").partition("=")[0] for word in listed if word.startswith("+")}
+    assert OPENING <= keys <= RolloutCollectionConfig.model_fields.keys()
+    assert f"{MAX_ATTEMPTS_VARIABLE}=N" in listed
+
+
+def test_no_command_is_named_that_is_not_there():
+    named = set(re.findall(r"`(gym (?:eval|env|list) [a-z]+)", TEXT))
+    assert named <= set(VERBS)
+
+
+def test_the_commands_for_contributors_are_those_of_the_makefile():
+    read = {name: (REPOSITORY / name).read_text(encoding="utf-8") for name in ("CONTRIBUTING.md", "Makefile")}
+    there = set(re.findall(r"^([a-z]+):", read["Makefile"], flags=re.MULTILINE))
+    named = set(re.findall(r"(?:^|`)make ([a-z]+)", read["CONTRIBUTING.md"], flags=re.MULTILINE))
+    assert {"bench", "check", "crash", "setup", "test"} <= named <= there
+    assert "--hypothesis-profile nightly" in read["CONTRIBUTING.md"]
 
 
 def test_the_exit_codes_of_the_table_are_those_of_the_program():

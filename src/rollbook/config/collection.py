@@ -253,7 +253,9 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
     def _one_way_with_an_earlier_run(self) -> Self:
         self.resume_from_cache = self.resume_from_cache or self.resubmit
         if self.overwrite and self.resume_from_cache:
-            raise ValueError("overwrite and resume_from_cache exclude each other; keep --resume or --overwrite")
+            raise ValueError(
+                "`overwrite` (--overwrite) and `resume_from_cache` (--resume, --resubmit) exclude each other; keep one"
+            )
         return self
 
 

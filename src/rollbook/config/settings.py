@@ -21,9 +21,11 @@ from rollbook.errors import ConfigError
 
 _USAGE_EXIT_CODE = 2
 _FLAGS: Final = {
+    "interrupt_grace_s": ("--grace", ""),
     "limit": ("--limit", "0 runs no task, N the first N tasks; leave it out to run all"),
     "num_repeats": ("--num-repeats", ""),
     "num_samples_in_parallel": ("--concurrency", "give a whole number from 1 on"),
+    "retry_for_s": ("--retry-for", ""),
 }
 """Numbers that have a flag: the flag, and what values are right where the refusal itself does not say it."""
 

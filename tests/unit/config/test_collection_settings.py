@@ -87,10 +87,18 @@ DEFAULTS = {
     "server_queue_max_waiting_ratio": 0.5,
     "timing_summary_interval_s": None,
 }
+OURS = {
+    "attempt_extension": 0,
+    "durability": "sync",
+    "interrupt_grace_s": 20.0,
+    "retry_for_s": 600.0,
+    "take_over": False,
+}
+"""Options that the contract does not have."""
 
 
 def test_every_option_has_the_default_of_the_contract():
-    assert plain().model_dump() == {**PLAIN, **DEFAULTS}
+    assert plain().model_dump() == {**PLAIN, **DEFAULTS, **OURS}
 
 
 @pytest.mark.parametrize(
@@ -156,9 +164,11 @@ def test_what_is_given_is_kept_or_brought_to_one_form(options, name, value):
         ({"drain_margin_s": -1}, ["`drain_margin_s`"]),
         (
             {"overwrite": True, "resume_from_cache": True},
-            ["overwrite and resume_from_cache", "--resume or --overwrite"],
+            ["`overwrite` (--overwrite) and `resume_from_cache` (--resume, --resubmit) exclude each other; keep one"],
         ),
-        ({"overwrite": True, "resubmit": True}, ["overwrite and resume_from_cache"]),
+        ({"interrupt_grace_s": -1}, ["`interrupt_grace_s` (--grace)"]),
+        ({"retry_for_s": -1}, ["`retry_for_s` (--retry-for)"]),
+        ({"overwrite": True, "resubmit": True}, ["(--overwrite)", "(--resume, --resubmit)"]),
         ({"environment_routing_mode": "legacy"}, ["environment_routing_mode=legacy needs environment_server_name"]),
         ({"environment_routing_mode": "taskset"}, ["environment_routing_mode=taskset needs environment_server_routes"]),
         ({"environment_routing_mode": "other"}, ["`environment_routing_mode`", "'agent', 'legacy' or 'taskset'"]),
