@@ -177,7 +177,8 @@ def test_rc_08_a_file_that_was_emptied_is_named_and_nothing_is_run_or_changed(fi
     assert finished.untouched_but(before, {LOCK})
     code, told = finished.status()
     assert code == 5
-    assert any(name in damage["place"] for damage in told["damage"])
+    assert any(name in f"{damage['place']}: {damage['what']}" for damage in told["damage"])
+    assert all(":" in damage["place"] for damage in told["damage"] if name == LOG)
 
 
 @pytest.mark.parametrize("name", [RESULTS, FAILURES, MANIFEST, LOG, PLAN])

@@ -24,6 +24,7 @@ from rollbook.clock import Clock, SystemClock
 from rollbook.dispatch.observing import Guarded
 from rollbook.dispatch.stop import Stop
 from rollbook.errors import IncompleteEvaluationError, NothingProducedError, RunError, RunStoppedError
+from rollbook.ledger.contradictions import unplanned
 from rollbook.ledger.run import files_of
 from rollbook.records.codec import RunStamp
 from rollbook.records.coverage import Coverage
@@ -34,6 +35,7 @@ from rollbook.scoring.tally import scores_of
 from rollbook.verbs.aggregate import aggregate
 from rollbook.verbs.batch_status import IncompleteReason
 from rollbook.verbs.collect import Engine, collect
+from rollbook.verbs.status import read_run
 
 
 async def evaluate(
@@ -158,6 +160,7 @@ class _Evaluation:
             session.notes.append(
                 f"the files hold records beyond the plan's {plan.rollouts} rollouts; the counts are off"
             )
+            session.notes += map(str, unplanned(self._paths, session.standings))
         return await self._concluded(coverage, plan.owed, status)
 
     async def _concluded(self, coverage: Coverage, sent: int, status: StatusFile) -> EvaluationResult:
@@ -240,4 +243,5 @@ class _Evaluation:
             tuple(metrics),
             tuple(notes),
             self.stop.why,
+            self._session.went_on_over_damage and bool(read_run(self._paths.output).damage),
         )

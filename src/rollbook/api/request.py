@@ -46,7 +46,8 @@ class EvaluationRequest:
 class EvaluationResult:
     """What came of it: scores and what they cover, the servers' own metrics, and where the files are.
 
-    `stopped` says why the run ended before its plan did, if it did.
+    `stopped` says why the run ended before its plan did, if it did; `damaged` that it went on over damage of its files
+    which is there still.
     """
 
     scores: RunScores
@@ -55,6 +56,7 @@ class EvaluationResult:
     metrics: tuple[JsonObject, ...] = ()
     notes: tuple[str, ...] = ()
     stopped: str | None = None
+    damaged: bool = False
 
 
 def deployment_for(request: EvaluationRequest) -> Deployment:

@@ -52,7 +52,8 @@ class RolloutStore:
             if not self.read_only:
                 run = Run(paths, SystemClock())
                 held.enter_context(run.claimed())
-                run.repair()
+                if not run.lost():
+                    run.repair()
             self._read(paths)
             self._held = held.pop_all()
         return self

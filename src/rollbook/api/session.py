@@ -24,6 +24,7 @@ from rollbook.api.request import EvaluationRequest
 from rollbook.clock import Clock
 from rollbook.config.attempt_cap import max_rollout_attempts
 from rollbook.errors import ConfigError, DamagedRunError, InputError, LedgerError
+from rollbook.ledger.contradictions import manifest_gone
 from rollbook.ledger.extension import extend_plan
 from rollbook.ledger.history import History, check_plan, planned_lines, read_history
 from rollbook.ledger.manifest_store import read_manifest, write_manifest
@@ -71,6 +72,7 @@ class Session:
     deployment: Deployment
     clock: Clock
     notes: list[str] = field(default_factory=list)
+    went_on_over_damage: bool = False
     standings: Standings = field(default_factory=Standings)
     manifest: RunManifest = field(init=False)
     directory: Directory = field(init=False)
@@ -113,7 +115,7 @@ class Session:
         if settings.resume_from_cache:
             self.notes.append(f"nothing to resume at {self.run.paths.output}; the run starts afresh")
         if not settings.overwrite:
-            self.run.refuse_existing()
+            self.run.refuse_existing(resuming=settings.resume_from_cache)
         expansion = Expansion(plan_options(settings, self.directory.only_agent))
         named: dict[tuple[str | None, str | None], None] = {}
         with self.run.drafted(_watched(self._rows(expansion), named)) as draft:
@@ -143,9 +145,14 @@ class Session:
         self.manifest = manifest.model_copy(update=mine)
 
     def _kept_plan(self) -> Planned:
-        """Mend what a dead writer left, fold what is there, and judge every difference; nothing is sent yet."""
-        self.notes += [repair.told for repair in self._repairs()]
-        history = self._history()
+        """Mend what a dead writer left, fold what is there, and judge every difference; nothing is sent yet.
+
+        What is missing of what was committed is looked for first: what is refused is left as it was found.
+        """
+        lost = self.run.lost()
+        if not lost or self.request.settings.allow_unsafe_resume:
+            self.notes += [repair.told for repair in self._repairs()]
+        history = self._history(lost)
         self.standings = history.standings
         found = self._agreed(history)
         self.manifest = found.manifest
@@ -167,7 +174,7 @@ class Session:
             )
             manifest = adopted_manifest(self.terms, history, self.run.paths, self.clock)
             return Agreed(manifest, [note], [], Addition())
-        self._check_plan(history.manifest)
+        self._check_plan(history.manifest, history.plan.rollouts)
         return agreed(history.manifest, self.terms, history, self.run.paths, self._fresh_rows)
 
     def _go_on(self, addition: Addition) -> None:
@@ -197,17 +204,23 @@ class Session:
         except LedgerError:
             return not self.request.settings.allow_unsafe_resume
 
-    def _history(self) -> History:
+    def _history(self, lost: Iterable[LedgerError]) -> History:
         damage: list[LedgerError] = []
-        history = read_history(self.run.paths, on_damage=damage.append)
+        history = read_history(self.run.paths, on_damage=damage.append, lost=lost)
+        damage += manifest_gone(self.run.paths, history.log)
         if damage:
             self._tolerate([str(error) for error in damage])
         return history
 
-    def _check_plan(self, manifest: RunManifest) -> None:
+    def _check_plan(self, manifest: RunManifest, found: int) -> None:
+        """Judge a plan that is not the manifest's; where rollouts are missing, nobody knows what the run was to do."""
         try:
             check_plan(self.run.paths, manifest)
         except LedgerError as error:
+            if found != manifest.plan.rollouts:
+                of = manifest.plan.rollouts
+                told = f"{found} of its {of} rollouts are there, and no resume does without the rest"
+                raise DamagedRunError(f"{error}\n{told}: restore the plan") from error
             self._tolerate([str(error)])
             return
         repair = self.run.cut_plan(manifest.plan.bytes)
@@ -216,6 +229,7 @@ class Session:
     def _tolerate(self, damage: list[str]) -> None:
         if not self.request.settings.allow_unsafe_resume:
             raise DamagedRunError(refusal(damage))
+        self.went_on_over_damage = True
         self.notes += gone_on_over(damage)
 
     def _check_names(self, history: History) -> None:

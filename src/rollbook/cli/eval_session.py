@@ -64,7 +64,7 @@ def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) ->
 def _exit_code(result: EvaluationResult, settings: RolloutCollectionConfig, stop: Stop) -> int:
     if stop.exit_code is not None:
         return stop.exit_code
-    return code_of(result.coverage, require_complete=settings.require_complete)
+    return code_of(result.coverage, believable=not result.damaged, require_complete=settings.require_complete)
 
 
 def _told(error: RunError, request: EvaluationRequest, stop: Stop, *, as_json: bool) -> int:

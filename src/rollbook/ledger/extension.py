@@ -72,5 +72,5 @@ def _refuse_part_of_a_line(paths: RunPaths, size: int) -> None:
     if size and last != b"\n":
         raise LedgerError(
             f"{path}: the plan in force ends within a line, and cannot grow. To have that line mended, move "
-            f"{paths.manifest} away: the run is then taken up by its rows and its log"
+            f"{paths.manifest} away, and resume with +allow_unsafe_resume=true"
         )

@@ -9,11 +9,11 @@ Source: collection.md §5.4, §5.4.1; cases RC-13, RC-20, RC-21.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
 from rollbook.errors import LedgerError
+from rollbook.ledger.contradictions import contradictions
 from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.manifest_store import LogSummary, fold_log, read_manifest, shortened
 from rollbook.ledger.paths import RunPaths
@@ -22,8 +22,6 @@ from rollbook.records.bulk import OnFault, Planned, Tokens, fold_plan, fold_resu
 from rollbook.records.manifest import RunManifest
 from rollbook.records.place import File
 from rollbook.records.standing import Standings
-
-_NAMED_EACH: Final = 20
 
 
 @dataclass(slots=True)
@@ -48,8 +46,15 @@ def prefixes(paths: RunPaths) -> dict[File, int]:
     return {file: path.stat().st_size if path.exists() else 0 for file, path in named.items()}
 
 
-def read_history(paths: RunPaths, limits: dict[File, int] | None = None, on_damage: OnDamage = raise_damage) -> History:
+def read_history(
+    paths: RunPaths,
+    limits: dict[File, int] | None = None,
+    on_damage: OnDamage = raise_damage,
+    lost: Iterable[LedgerError] | None = None,
+) -> History:
     """Fold everything that is on disk, of results and failures the bytes that `limits` say; then tokens are added up.
+
+    `lost` is what was found missing before the ends of files were mended; without it, they are looked at now.
 
     Raises:
         LedgerError: a file is damaged, and `on_damage` raises it.
@@ -65,7 +70,8 @@ def read_history(paths: RunPaths, limits: dict[File, int] | None = None, on_dama
         standings.add(record)
     results = plain_lines(paths.output, limits[File.RESULTS] if limits else None)
     fold_results(results, standings, _result_faults(paths, on_damage), history.tokens if limits else None)
-    for error in (*shortened(paths, history.log), *_contradictions(history, paths)):
+    missing = shortened(paths, history.log.sizes) if lost is None else lost
+    for error in (*missing, *contradictions(paths, history.manifest, history.log, standings)):
         on_damage(error)
     return history
 
@@ -105,36 +111,5 @@ def _planned_faults(paths: RunPaths, on_damage: OnDamage) -> OnFault:
     return lambda number, error: on_damage(LedgerError(f"{plan}:{number}: not a line of a plan: {error}"))
 
 
-def _several_runs(history: History, paths: RunPaths) -> Iterator[LedgerError]:
-    """Yield what is wrong where no manifest says which run this is: its log and its records must name one at most."""
-    names = sorted({name for name in (history.log.run_id, *history.run_ids) if name is not None})
-    if len(names) > 1:
-        yield LedgerError(
-            f"{paths.output}: records of {len(names)} runs ({', '.join(names[:_NAMED_EACH])}) lie together, and no "
-            "manifest says which of them this is; restore the files that belong together"
-        )
-
-
 def _result_faults(paths: RunPaths, on_damage: OnDamage) -> OnFault:
     return lambda number, error: on_damage(not_a_record(paths.output, number, error))
-
-
-def _contradictions(history: History, paths: RunPaths) -> Iterator[LedgerError]:
-    manifest = history.manifest
-    if manifest is None:
-        yield from _several_runs(history, paths)
-        return
-    run_ids = history.run_ids
-    others = sorted(name for name in run_ids if name is not None and name != manifest.run_id)
-    if others:
-        count = sum(run_ids[name] for name in others)
-        yield LedgerError(
-            f"{paths.output}: {count} records of another run ({', '.join(others[:_NAMED_EACH])}) than "
-            f"{manifest.run_id} of {paths.manifest.name}; restore the files that belong together"
-        )
-    unreserved = history.standings.unreserved - manifest.unreserved
-    if unreserved > 0:
-        yield LedgerError(
-            f"{paths.manifest_log}: {unreserved} records are of attempts that the log never handed out: the log lost "
-            "lines. Restore it; to go on without it, resume with +allow_unsafe_resume=true"
-        )

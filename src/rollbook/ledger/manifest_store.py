@@ -8,9 +8,12 @@ Rules:
 Source: collection.md §1.8; cases RC-08, RC-20.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from pydantic import ValidationError
@@ -18,6 +21,7 @@ from pydantic import ValidationError
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import OnDamage, raise_damage, scan
+from rollbook.ledger.tail import whole_bytes
 from rollbook.ledger.whole_file import whole_file
 from rollbook.records.bulk import fold_reservations
 from rollbook.records.manifest import (
@@ -35,6 +39,10 @@ from rollbook.records.manifest import (
 from rollbook.records.place import File
 from rollbook.records.reading import UNREADABLE
 from rollbook.records.standing import Standings
+
+_SIZED: Final = (File.RESULTS, File.FAILURES)
+_OPEN: Final = "open"
+_WITHOUT_IT: Final = "with +allow_unsafe_resume=true a run is taken up by its rows and its log"
 
 
 def read_manifest(path: Path) -> RunManifest | None:
@@ -57,8 +65,7 @@ def read_manifest(path: Path) -> RunManifest | None:
         where = ".".join(map(str, fault["loc"]))
         said = ": ".join(part for part in (where, fault["msg"]) if part)
         raise LedgerError(
-            f"{path}: not a manifest that this version reads: {said}. Restore it, or move it away: the run is then "
-            "taken up by its rows and its log"
+            f"{path}: not a manifest that this version reads: {said}. Restore it; {_WITHOUT_IT}"
         ) from None
 
 
@@ -152,7 +159,7 @@ def _reserve(event: Reserved, standings: Standings, summary: LogSummary) -> None
 def _open(event: Opened, summary: LogSummary) -> None:
     """Note a session; what it found in the files when it began is what they hold from now on."""
     summary.run_id = summary.run_id or event.run_id
-    summary.sizes = dict(zip((File.RESULTS, File.FAILURES), event.sizes, strict=True))
+    summary.sizes = dict(zip(_SIZED, event.sizes, strict=True))
     summary.sessions.append(SessionLog(event.session, event.at))
 
 
@@ -164,19 +171,45 @@ def _close(event: Closed, summary: LogSummary) -> None:
 
 
 def _grow(summary: LogSummary, sizes: tuple[int, int]) -> None:
-    for file, size in zip((File.RESULTS, File.FAILURES), sizes, strict=True):
+    for file, size in zip(_SIZED, sizes, strict=True):
         summary.sizes[file] = max(summary.sizes[file], size)
 
 
-def shortened(paths: RunPaths, summary: LogSummary) -> Iterator[LedgerError]:
-    """Yield one error for each file that has lost bytes which the log says were committed.
+class _Sizes(msgspec.Struct):
+    """What a line of the log says of files, whatever else it says."""
+
+    t: str
+    sizes: tuple[int, int] | None = None
+
+
+_SIZES: Final = msgspec.json.Decoder(_Sizes)
+
+
+def committed_sizes(log: Path) -> Mapping[File, int]:
+    """Return what each file has at least, by a log that nobody looked at yet: lines that are no events say nothing."""
+    summary = LogSummary()
+    with log.open("rb") if log.exists() else BytesIO() as file:
+        for line in file:
+            with suppress(*UNREADABLE):
+                event = _SIZES.decode(line)
+                if event.sizes is not None and event.t == _OPEN:
+                    summary.sizes = dict(zip(_SIZED, event.sizes, strict=True))
+                elif event.sizes is not None:
+                    _grow(summary, event.sizes)
+    return summary.sizes
+
+
+def shortened(paths: RunPaths, sizes: Mapping[File, int]) -> Iterator[LedgerError]:
+    """Yield one error for each file that has lost bytes of those that were committed: the first ones, in `sizes`.
 
     A newline at the end is no loss: what copies a file may drop it, and a resume completes the line.
     """
     for path, file in ((paths.output, File.RESULTS), (paths.failures, File.FAILURES)):
-        size = path.stat().st_size if path.exists() else 0
-        if size < summary.sizes[file] - 1:
+        whole = whole_bytes(path)
+        if whole < sizes[file]:
+            size = path.stat().st_size if path.exists() else 0
             yield LedgerError(
-                f"{path}: {summary.sizes[file]} bytes were written and {size} are left; rollouts that were paid for "
-                "are missing. Restore the file; to run again what is lost, resume with +allow_unsafe_resume=true"
+                f"{path}: {sizes[file]} bytes were written and {size} are left, {whole} of them in whole lines; "
+                "rollouts that were paid for are missing. Restore the file; to run again what is lost, resume with "
+                "+allow_unsafe_resume=true"
             )

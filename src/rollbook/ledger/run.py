@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 
 from rollbook.clock import Clock
-from rollbook.errors import LedgerError, OutputExistsError
+from rollbook.errors import DamagedRunError, LedgerError, OutputExistsError
 from rollbook.ledger.digests import HashedFile
 from rollbook.ledger.lock import RunLock
-from rollbook.ledger.manifest_store import manifest_text
+from rollbook.ledger.manifest_store import committed_sizes, manifest_text, shortened
 from rollbook.ledger.materialized import write_rows
 from rollbook.ledger.ownership import refuse_files_of_others
 from rollbook.ledger.paths import RunPaths
@@ -126,13 +126,18 @@ class Run:
             if path.exists() and not path.is_file():
                 raise LedgerError(f"{path} is no regular file and is left as it is; give another --output")
 
-    def refuse_existing(self) -> None:
-        """Raise when the output holds an earlier run."""
+    def refuse_existing(self, *, resuming: bool = False) -> None:
+        """Raise when the output holds an earlier run; one that a resume asks for has lost its plan."""
         existing = self.paths.existing()
+        if resuming and (self.paths.manifest.exists() or self.paths.manifest_log.exists()):
+            raise DamagedRunError(
+                f"{self.paths.materialized_inputs}: the run's plan is missing; restore it, or start a new run with "
+                "another --output"
+            )
         if existing and not self.paths.materialized_inputs.exists():
             raise OutputExistsError(
                 f"{existing[0]} exists already and cannot be resumed: its plan {self.paths.materialized_inputs} is "
-                "missing. Replace it with --overwrite, or give another --output"
+                "missing. Restore the plan, give another --output, or replace the run with --overwrite"
             )
         if existing:
             raise OutputExistsError(
@@ -154,6 +159,10 @@ class Run:
             yield Draft(self.paths, making, hashed.sha256, hashed.size, rollouts)
         finally:
             making.discard()
+
+    def lost(self) -> tuple[LedgerError, ...]:
+        """Return one error a file that lost bytes which the log says were committed; asked before repairs."""
+        return tuple(shortened(self.paths, committed_sizes(self.paths.manifest_log)))
 
     def repair(self) -> tuple[TailRepair, ...]:
         """Mend the ends of the appended files after a writer died."""

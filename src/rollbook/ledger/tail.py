@@ -53,6 +53,15 @@ def repair_tail(path: Path) -> TailRepair | None:
     return keep_torn(path, start)
 
 
+def whole_bytes(path: Path) -> int:
+    """Return how many bytes of `path` are whole lines, a newline that alone is missing counted as if it were there."""
+    if not path.exists():
+        return 0
+    with path.open("rb") as file:
+        start, tail = _unterminated(file.fileno())
+    return start + len(tail) + 1 if tail and _is_json(tail) else start
+
+
 def keep_torn(path: Path, size: int) -> TailRepair | None:
     """Cut `path` to its first `size` bytes, and keep what lay behind them in `<name>.torn`."""
     if path.stat().st_size <= size:

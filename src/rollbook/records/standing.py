@@ -64,6 +64,7 @@ class Standings:
     table: RecordTable = field(default_factory=RecordTable)
     stop_reason: str | None = None
     unreserved: int = 0
+    first_unreserved: Record | None = None
     refused_attempts: int = 0
     _reusing: set[int] = field(default_factory=set)
 
@@ -113,6 +114,7 @@ class Standings:
         """Return the attempt that `record` is: rows that name no run are numbered in the order of the file."""
         if record.run_id is not None or not _was_an_attempt(record):
             if _was_an_attempt(record) and not self.columns.attempts.is_handed_out(seat, record.attempt):
+                self.first_unreserved = self.first_unreserved or record
                 self.unreserved += 1
             return record.attempt
         return max(record.attempt, self.columns.attempts.lowest_unused(seat))

@@ -17,7 +17,7 @@ from typing import Final
 
 from rollbook.config.attempt_cap import max_rollout_attempts
 from rollbook.errors import LedgerError, NoRunError
-from rollbook.ledger.contradictions import unplanned
+from rollbook.ledger.contradictions import manifest_gone, unplanned
 from rollbook.ledger.history import History, check_plan, prefixes, read_history
 from rollbook.ledger.lock import holder_of
 from rollbook.ledger.manifest_store import SessionLog
@@ -83,7 +83,7 @@ def _read(paths: RunPaths) -> Reading:
             check_plan(paths, history.manifest)
         except LedgerError as error:
             damage.append(error)
-    damage += unplanned(paths, history.standings)
+    damage += (*manifest_gone(paths, history.log), *unplanned(paths, history.standings))
     rules = _rules(history, live_session=history.log.session if _is_held(paths) else None)
     named = tuple(_damage(error, paths) for error in damage[:_DAMAGES_KEPT])
     return Reading(paths, history, rules, named)

@@ -1,6 +1,7 @@
 """The log of a run's attempts: every line comes back, and a file shorter than it says is damage."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import msgspec
@@ -8,7 +9,7 @@ import pytest
 
 from rollbook.errors import LedgerError
 from rollbook.ledger.history import read_history
-from rollbook.ledger.manifest_store import fold_log, read_log, shortened
+from rollbook.ledger.manifest_store import committed_sizes, fold_log, read_log, shortened
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.tail import repair_tail
 from rollbook.ledger.writer import Writer
@@ -28,6 +29,7 @@ from rollbook.records.manifest import (
     unflat,
 )
 from rollbook.records.outcome import Scored
+from rollbook.records.place import File
 from rollbook.records.standing import Standings
 from rollbook.records.task import Rollout
 from rollbook.testing.manual_clock import ManualClock
@@ -83,10 +85,27 @@ def test_the_log_tells_what_was_handed_out_and_what_became_of_it(paths):
 )
 def test_a_file_that_lost_more_than_its_last_newline_of_what_the_log_says_is_named(paths, results, failures, named):
     paths.manifest_log.write_bytes(b"".join(map(log_line, EVENTS)))
-    paths.output.write_bytes(b"x" * results)
-    paths.failures.write_bytes(b"x" * failures)
-    errors = list(shortened(paths, fold_log(paths.manifest_log, Standings())))
+    for path, size, committed in ((paths.output, results, 30), (paths.failures, failures, 40)):
+        path.write_bytes((json.dumps({"a": "x" * (committed - len('{"a": ""}\n'))}) + "\n{").encode()[:size])
+    assert committed_sizes(paths.manifest_log) == fold_log(paths.manifest_log, Standings()).sizes
+    errors = list(shortened(paths, committed_sizes(paths.manifest_log)))
     assert [str(error).split(".jsonl")[0].rpartition("/")[2] for error in errors] == named
+
+
+def test_committed_bytes_that_are_no_whole_line_any_more_are_lost_however_long_the_file_is(paths):
+    paths.output.write_bytes(b'{"a":1}\n{"b":2]]]]]]')
+    paths.failures.write_bytes(b"")
+    sizes = {File.RESULTS: 16, File.FAILURES: 0}
+    assert [str(error).partition("r.jsonl: ")[2][:56] for error in shortened(paths, sizes)] == [
+        "16 bytes were written and 20 are left, 8 of them in whol"
+    ]
+    assert list(shortened(paths, {File.RESULTS: 8, File.FAILURES: 0})) == []
+
+
+def test_the_sizes_that_a_log_tells_of_are_found_whatever_its_other_lines_are(paths):
+    written = [*EVENTS, Opened(2, "r", "", (5, 5))]
+    paths.manifest_log.write_bytes(b"no event\n" + b"".join(map(log_line, written)).removesuffix(b"\n"))
+    assert list(committed_sizes(paths.manifest_log).values()) == [5, 5]
 
 
 def test_what_a_session_found_when_it_opened_is_what_the_files_hold_from_then_on(paths):
