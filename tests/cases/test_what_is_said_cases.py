@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from run_folder import SERVER_ERROR, RunFolder, built, replies, said, scored
+from run_folder import SERVER_ERROR, RunFolder, built, replies, said, scored, status_reply
 from stub import adding, serving
 
 
@@ -136,3 +136,13 @@ def test_an_output_below_a_file_is_told_to_be_one(below, tmp_path):
     assert f"{folder.folder / 'r.jsonl'} is a file" in answer.err
     assert "Free the disk" not in answer.err
     assert folder.results.read_bytes() == b"kept\n"
+
+
+def test_an_attempt_that_was_turned_away_is_told_to_have_never_run_and_no_more(tmp_path):
+    folder = RunFolder(tmp_path).asks(adding(1))
+    with serving(replies({(0, 0, 0): status_reply(503)})) as stub:
+        assert folder.run(stub, "--retry-for", "5").code == 0
+    told = said(["eval", "explain", str(folder.output), "0", "0"]).out
+    assert "never ran: " in told
+    assert "followed" not in told
+    assert "2 reserved, 1 of them never ran" in status_of(folder).out

@@ -49,6 +49,6 @@ def _answer(stop: Stop, number: signal.Signals, grace: float) -> None:
         note(f"{number.name}: what is in flight is ended now.")
     else:
         note(
-            f"{number.name}: nothing further is sent; what is in flight has {grace:g} s to end. "
+            f"{number.name}: nothing further is sent; what is in flight has {grace:g} s to end (--grace). "
             "A second signal ends it at once."
         )

@@ -76,7 +76,7 @@ def _attempts(event: LogEvent, standing: Standing) -> Iterator[int]:
 def _what(event: LogEvent) -> str:
     match event:
         case Refused(why=why):
-            return f"refused: {why}; the next attempt followed"
+            return f"never ran: {why}"
         case Cut(why=why):
             return f"cut: {why}"
         case _:

@@ -46,3 +46,8 @@ async def test_a_signal_that_is_not_ignored_stops_a_run(set_before):
     set_before(signal.SIGHUP, signal.SIG_DFL)
     stop = await stop_after(signal.SIGHUP)
     assert (stop.why, stop.exit_code) == ("SIGHUP", 128 + signal.SIGHUP)
+
+
+async def test_the_answer_to_a_signal_names_the_flag_that_sets_the_grace(capsys):
+    await stop_after(signal.SIGUSR1)
+    assert "(--grace)" in capsys.readouterr().err
