@@ -120,11 +120,10 @@ class StatusFile:
             return
         try:
             self._write(state, aggregation or Aggregation(AggregationState.PENDING), reason)
-        except _FAULTS:
+        except _FAULTS as error:
             self._failed = True
-            _LOG.warning(
-                "the status file of %s cannot be written and is not written any more", self.paths.output, exc_info=True
-            )
+            told = "the status file of %s cannot be written and is not written any more: %s"
+            _LOG.warning(told, self.paths.output, error, exc_info=not isinstance(error, OSError | RollbookError))
 
     def _write(self, state: RunState, aggregation: Aggregation, reason: IncompleteReason | None) -> None:
         status = self._status(state)

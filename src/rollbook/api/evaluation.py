@@ -23,9 +23,9 @@ from rollbook.api.unsupported import refuse_unsupported
 from rollbook.clock import Clock, SystemClock
 from rollbook.dispatch.observing import Guarded
 from rollbook.dispatch.stop import Stop
-from rollbook.errors import IncompleteEvaluationError, NothingProducedError, RunError, RunStoppedError
+from rollbook.errors import IncompleteEvaluationError, LedgerError, NothingProducedError, RunError, RunStoppedError
 from rollbook.ledger.contradictions import unplanned
-from rollbook.ledger.run import files_of
+from rollbook.ledger.run import explained, files_of
 from rollbook.records.codec import RunStamp
 from rollbook.records.coverage import Coverage
 from rollbook.records.event import Observe, RunNoted, RunPlanned
@@ -174,7 +174,13 @@ class _Evaluation:
             raise
         if not self._settings.disable_aggregation:
             status.write(RunState.FINISHED)
-        metrics = await self._aggregated()
+        try:
+            with explained(self._paths, self._paths.aggregate_metrics):
+                metrics = await self._aggregated()
+        except LedgerError as error:
+            self._session.notes.append("the results are safe; --resume computes the metrics that could not be written")
+            error.result = self._result(coverage, [])
+            raise
         status.write(RunState.FINISHED, aggregation_of(metrics))
         return self._result(coverage, metrics)
 

@@ -30,7 +30,7 @@ from rollbook.ledger.history import History, check_plan, planned_lines, read_his
 from rollbook.ledger.manifest_store import read_manifest, write_manifest
 from rollbook.ledger.reader import plain_lines, scan
 from rollbook.ledger.run import Draft, Run, explained
-from rollbook.ledger.tail import TailRepair, repair_tail
+from rollbook.ledger.tail import TailRepair
 from rollbook.plan.directory import Directory
 from rollbook.plan.expand import Expansion
 from rollbook.plan.rollouts import rollout_of
@@ -178,10 +178,12 @@ class Session:
         return agreed(history.manifest, self.terms, history, self.run.paths, self._fresh_rows)
 
     def _go_on(self, addition: Addition) -> None:
-        with explained(self.run.paths):
+        paths = self.run.paths
+        with explained(paths, paths.materialized_inputs):
             if addition.rollouts:
-                plan = extend_plan(self.run.paths, self.manifest.plan, addition.lines(), addition.rollouts)
+                plan = extend_plan(paths, self.manifest.plan, addition.lines(), addition.rollouts)
                 self.manifest = self.manifest.model_copy(update={"plan": plan})
+        with explained(paths, paths.manifest):
             write_manifest(self.run.paths.manifest, self.manifest)
             self.run.forget_metrics()
 
@@ -193,8 +195,7 @@ class Session:
         yield from self.run.repair()
         if self._is_described():
             return
-        with explained(self.run.paths):
-            repair = repair_tail(self.run.paths.materialized_inputs)
+        repair = self.run.mended(self.run.paths.materialized_inputs)
         yield from filter(None, (repair,))
 
     def _is_described(self) -> bool:

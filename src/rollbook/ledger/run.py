@@ -24,7 +24,7 @@ from rollbook.ledger.manifest_store import committed_sizes, manifest_text, short
 from rollbook.ledger.materialized import write_rows
 from rollbook.ledger.ownership import refuse_files_of_others
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.tail import TailRepair, keep_torn, repair_tail
+from rollbook.ledger.tail import TailRepair, keep_torn, repair_tail, torn_of
 from rollbook.ledger.whole_file import WholeFile, made_aside, sync_folder
 from rollbook.ledger.writer import Durability, Writer, WriterOptions
 from rollbook.records.codec import RunStamp
@@ -56,10 +56,11 @@ class Draft:
             LedgerError: the plan could not be written; the earlier run is as it was.
 
         """
-        with explained(self.paths), made_aside(self.paths.manifest) as described:
+        with explained(self.paths, self.paths.manifest), made_aside(self.paths.manifest) as described:
             described.file.write(manifest_text(manifest))
             described.seal()
-            self.making.seal()
+            with explained(self.paths, self.paths.materialized_inputs):
+                self.making.seal()
             try:
                 _move_aside(self.paths)
                 self.making.place()
@@ -155,7 +156,9 @@ class Run:
             making = WholeFile(self.paths.materialized_inputs)
         try:
             hashed = HashedFile(making.file)
-            rollouts = write_rows(hashed, rows)
+            rollouts = write_rows(_Explained(hashed, self.paths), rows)
+            with explained(self.paths, self.paths.materialized_inputs):
+                making.file.flush()
             yield Draft(self.paths, making, hashed.sha256, hashed.size, rollouts)
         finally:
             making.discard()
@@ -167,12 +170,16 @@ class Run:
     def repair(self) -> tuple[TailRepair, ...]:
         """Mend the ends of the appended files after a writer died."""
         appended = (self.paths.output, self.paths.failures, self.paths.manifest_log)
-        with explained(self.paths):
-            return tuple(filter(None, map(repair_tail, appended)))
+        return tuple(filter(None, map(self.mended, appended)))
+
+    def mended(self, path: Path) -> TailRepair | None:
+        """Mend the end of one file."""
+        with explained(self.paths, torn_of(path)):
+            return repair_tail(path)
 
     def cut_plan(self, size: int) -> TailRepair | None:
         """Move aside what lies behind the first `size` bytes of the plan: a writer died before they were in force."""
-        with explained(self.paths):
+        with explained(self.paths, torn_of(self.paths.materialized_inputs)):
             return keep_torn(self.paths.materialized_inputs, size)
 
     def forget_metrics(self) -> None:
@@ -225,16 +232,38 @@ def _aside(path: Path) -> Path:
 
 
 @contextmanager
-def explained(paths: RunPaths) -> Iterator[None]:
-    """Turn what the disk refuses inside the block into a `LedgerError` that says what to do."""
+def explained(paths: RunPaths, path: Path | None = None) -> Iterator[None]:
+    """Turn what the disk refuses inside the block, which writes `path`, into a `LedgerError` that says what to do."""
     try:
         yield
     except OSError as error:
-        what_helps = "Free the disk, or give an" if error.errno in _OF_A_FULL_DISK else "Give an"
-        raise LedgerError(
-            f"cannot write {error.filename or paths.output}: {error.strerror or error}. {what_helps} --output that can "
-            "be written"
-        ) from error
+        raise _refused(error, path or paths.output) from error
+
+
+def _refused(error: OSError, path: Path) -> LedgerError:
+    what_helps = "Free the disk, or give an" if error.errno in _OF_A_FULL_DISK else "Give an"
+    named = error.filename or path
+    return LedgerError(f"cannot write {named}: {error.strerror or error}. {what_helps} --output that can be written")
+
+
+@dataclass(frozen=True, slots=True)
+class _Explained:
+    """Writes a plan; what comes of the rows that are written is not its concern."""
+
+    file: HashedFile
+    paths: RunPaths
+
+    def write(self, data: bytes) -> int:
+        """Append `data`.
+
+        Raises:
+            LedgerError: the disk refuses it.
+
+        """
+        try:
+            return self.file.write(data)
+        except OSError as error:
+            raise _refused(error, self.paths.materialized_inputs) from error
 
 
 def files_of(paths: RunPaths) -> dict[str, Path]:

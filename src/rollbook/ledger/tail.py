@@ -62,11 +62,16 @@ def whole_bytes(path: Path) -> int:
     return start + len(tail) + 1 if tail and _is_json(tail) else start
 
 
+def torn_of(path: Path) -> Path:
+    """Return where what is cut off `path` is kept."""
+    return path.with_name(f"{path.name}.torn")
+
+
 def keep_torn(path: Path, size: int) -> TailRepair | None:
     """Cut `path` to its first `size` bytes, and keep what lay behind them in `<name>.torn`."""
     if path.stat().st_size <= size:
         return None
-    torn = path.with_name(f"{path.name}.torn")
+    torn = torn_of(path)
     with path.open("r+b") as file, torn.open("ab") as kept:
         file.seek(size)
         tail = file.read()

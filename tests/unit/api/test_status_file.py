@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from rollbook.api.batch import StatusFile
-from rollbook.errors import ConfigError
+from rollbook.errors import ConfigError, RollbookError
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.disposition import Rules
 from rollbook.records.identity import RolloutKey
@@ -100,5 +100,7 @@ async def test_whatever_keeps_a_status_from_being_written_is_logged_once_and_fai
             await file.clock.asleep()
         file.write(RunState.FINISHED)
     assert [record.message for record in caplog.records if "status file" in record.message] == [
-        f"the status file of {tmp_path / 'r.jsonl'} cannot be written and is not written any more"
+        f"the status file of {tmp_path / 'r.jsonl'} cannot be written and is not written any more: {fault}"
     ]
+    traced = any(record.exc_info for record in caplog.records)
+    assert traced is not isinstance(fault, OSError | RollbookError)
