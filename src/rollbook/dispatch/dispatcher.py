@@ -94,7 +94,7 @@ class Dispatcher:
         except LedgerError:
             if error is None:
                 raise
-            _LOG.warning("the ledger was not told what was cut when the run ended: %s", why)
+            _LOG.error("the ledger was not told what was cut when the run ended: %s", why)
             return 0
 
 

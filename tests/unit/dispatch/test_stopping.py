@@ -184,6 +184,7 @@ async def test_when_the_ledger_fails_the_others_are_cancelled_and_its_error_is_t
         await finished(under.run)
     assert pages.begun["cut"].is_set()
     assert "disk full at write" in caplog.text
+    assert "Traceback" not in caplog.text
     assert len(script.cancelled) == 2
     assert await nothing_is_left()
 
