@@ -64,6 +64,7 @@ NG_ELAPSED_KEY: Final = "elapsed_seconds"
 ROLLOUT_REPEAT_ATTRIBUTE: Final = "nemo.gym.rollout.repeat"
 TASK_ID_ATTRIBUTE: Final = "nemo.gym.task.id"
 
+DELIVERABLES_KEY: Final = "deliverables_dir"
 REUSE_CACHED_DELIVERABLE_KEY: Final = "reuse_cached_deliverable"
 REWARD_KEY: Final = "reward"
 RESPONSE_KEY: Final = "response"

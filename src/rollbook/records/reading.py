@@ -124,7 +124,7 @@ class _FailureHead(_Head, gc=False):
     unrouted: Any = msgspec.field(name=keys.NG_UNROUTED_RUN_ERROR_KEY, default=None)
     response: msgspec.Raw = msgspec.Raw()
     typed: msgspec.Raw = msgspec.field(name=ROLLOUT_FAILURE_KEY, default=msgspec.Raw())
-    deliverables: Any = msgspec.field(name="deliverables_dir", default=None)
+    deliverables: Any = msgspec.field(name=keys.DELIVERABLES_KEY, default=None)
     reuses_deliverable: Any = msgspec.field(name=keys.REUSE_CACHED_DELIVERABLE_KEY, default=None)
 
 

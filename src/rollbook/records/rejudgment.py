@@ -28,8 +28,7 @@ REJUDGED_OBSERVATIONS_KEY: Final = "_ng_rejudged_failure_observations"
 REJUDGE_OPERATION_ID_KEY: Final = "_ng_rejudge_operation_id"
 RESULT_PREDECESSOR_PREFIX: Final = "result-sha256:"
 
-_DELIVERABLES_KEY: Final = "deliverables_dir"
-_ANSWER_KEYS: Final = (keys.RESPONSE_KEY, _DELIVERABLES_KEY)
+_ANSWER_KEYS: Final = (keys.RESPONSE_KEY, keys.DELIVERABLES_KEY)
 
 
 class RejudgeAdmission(BaseModel):
@@ -78,7 +77,7 @@ def rejudge_predecessor_id(row: JsonMapping) -> str | None:
 
 def holds_saved_answer(row: JsonMapping) -> bool:
     """Whether `row` keeps what a model produced: a response with an output item, or a folder of deliverables."""
-    response, deliverables = row.get(keys.RESPONSE_KEY), row.get(_DELIVERABLES_KEY)
+    response, deliverables = row.get(keys.RESPONSE_KEY), row.get(keys.DELIVERABLES_KEY)
     output = response.get("output") if isinstance(response, Mapping) else None
     return bool((isinstance(output, list) and output) or (isinstance(deliverables, str) and deliverables))
 

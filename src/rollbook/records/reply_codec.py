@@ -27,6 +27,7 @@ from rollbook.records.failure_kinds import (
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.outcome import Failed, Interrupted
 from rollbook.records.reading import result_outcome, reward_of
+from rollbook.records.rejudgment import holds_saved_answer
 
 _FIELD_PREFIX: Final = "_ng_"
 _PRODUCER_PREFIX: Final = "_ng_failure_"
@@ -116,9 +117,15 @@ def _reported(failure_class: str, payload: JsonMapping) -> Failed:
         terminal=bool(payload.get(keys.NG_TERMINAL_KEY)),
         delivery=Delivery.DELIVERED,
         counts_as_zero=bool(payload.get(keys.NG_FAILURE_COUNTS_AS_ZERO_KEY)),
-        saved_answer=failure_class == JUDGE_FAILED,
+        saved_answer=_keeps_answer(failure_class, payload),
         reuses_deliverable=bool(payload.get(keys.REUSE_CACHED_DELIVERABLE_KEY)),
     )
+
+
+def _keeps_answer(failure_class: str, payload: JsonMapping) -> bool:
+    """Whether the row of this failure keeps something to judge: a response is kept for a judge alone."""
+    kept = payload if failure_class == JUDGE_FAILED else {keys.DELIVERABLES_KEY: payload.get(keys.DELIVERABLES_KEY)}
+    return holds_saved_answer(kept)
 
 
 def _no_number(reward: object) -> Failed:
