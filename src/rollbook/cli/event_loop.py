@@ -3,11 +3,15 @@
 Rules:
 * uvloop where it exists, asyncio's own elsewhere; an interrupt cancels the command's task and is raised once it ended.
 * Connections that the command opened are closed before the loop is.
+* An interrupt that comes while the loop closes comes too late: the work is done, and what it came to is told.
 """
 
 import asyncio
+import signal
 import sys
-from collections.abc import Coroutine
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from rollbook.servers.http.client_pool import global_aiohttp_client_exit
@@ -21,8 +25,25 @@ def in_event_loop(coroutine: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run(_to_its_end(coroutine))
     import uvloop  # noqa: PLC0415  it does not exist on every platform
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    try:
         return runner.run(_to_its_end(coroutine))
+    finally:
+        with _uninterrupted():
+            runner.close()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ignore interrupts while the block runs; only a main thread hears them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
 
 
 async def _to_its_end(coroutine: Coroutine[Any, Any, _T]) -> _T:
