@@ -78,7 +78,7 @@ class Script:
     async def close(self) -> None:
         pass
 
-    async def send(self, server: str, path: str, body: bytes) -> Reply:
+    async def send(self, server: str, path: str, body: bytes, exchange: object = None) -> Reply:
         said = json.loads(body)
         if path != "/run":
             return Reply(200, json.dumps(_metrics(said)).encode())

@@ -32,6 +32,14 @@ LATER: Final = frozenset(
         "server_queue_sample_interval_s",
         "timed_out_max_fraction",
         "timing_summary_interval_s",
+        "adaptive_concurrency",
+        "group_scored",
+        "max_reply_bytes",
+        "rollout_body_timeout_s",
+        "rollout_connect_timeout_s",
+        "rollout_response_timeout_s",
+        "rollout_timeout_s",
+        "stop_after_failures",
     }
 )
 """Options that would change what a run does or says, and do not yet."""

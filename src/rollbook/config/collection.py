@@ -68,7 +68,10 @@ Whole = Annotated[int, BeforeValidator(_whole)]
 Positive = Annotated[Whole, Field(ge=1)]
 NotNegative = Annotated[Whole, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Time = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
+StopAfter = Positive | Annotated[float, Field(gt=0, lt=1)]
+"""A count of failures, or their share of what ended."""
 Names = Annotated[list[str], BeforeValidator(_listed)]
 """A list of names, or one text with commas."""
 
@@ -117,7 +120,7 @@ class SharedRolloutCollectionConfig(UploadMixin, RemovedRolloutOptionsMixin, Run
     environment_routing_mode: Literal["agent", "legacy", "taskset"] = "agent"
     environment_server_name: str | None = None
     environment_server_routes: dict[str, str] = Field(default_factory=dict)
-    environment_protocol_violation_stop_after: Positive = 8
+    environment_protocol_violation_stop_after: NotNegative = 8
     batch_manifest_fpath: str | None = None
 
     @field_validator("output_jsonl_fpath")
@@ -202,6 +205,14 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
     dispatch_longest_first: bool = False
     dispatch_connect_grace_s: Seconds = 60.0
     retry_for_s: Seconds = 600.0
+    rollout_timeout_s: Time | None = None
+    rollout_connect_timeout_s: Time = 10.0
+    rollout_response_timeout_s: Time | None = None
+    rollout_body_timeout_s: Time = 600.0
+    max_reply_bytes: Positive = 512 * 1024 * 1024
+    stop_after_failures: StopAfter | None = None
+    group_scored: bool = False
+    adaptive_concurrency: bool = False
     interrupt_grace_s: Seconds = 20.0
     durability: Literal["sync", "flush", "off"] = "sync"
     take_over: bool = False
@@ -242,7 +253,8 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
 
     @model_validator(mode="after")
     def _budget_needs_concurrency(self) -> Self:
-        if self.dispatch_budget_s is not None and self.num_samples_in_parallel is None:
+        limited = self.num_samples_in_parallel is not None or self.adaptive_concurrency
+        if self.dispatch_budget_s is not None and not limited:
             raise ValueError(
                 "dispatch_budget_s needs num_samples_in_parallel: without lanes everything starts at once; "
                 "add --concurrency <n>"

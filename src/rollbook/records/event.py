@@ -64,11 +64,43 @@ class AttemptRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """A rollout that is out: for `seconds`, on `host`, in `phase`."""
+
+    key: RolloutKey
+    seconds: float
+    server: str
+    host: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStalled:
+    """Nothing ended for `seconds` although `count` rollouts are out; those that wait longest, `longest`, come first."""
+
+    seconds: float
+    count: int
+    longest: tuple[Waiting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrencyChanged:
+    """From now on `limit` rollouts may be in flight: in all where `server` is None, else on that server."""
+
+    limit: int
+    why: str
+    at: float
+    server: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """No further attempt will be made in this session."""
 
 
-Event = RunNoted | RunPlanned | AttemptStarted | AttemptEnded | AttemptRefused | RunEnded
+Event = (
+    RunNoted | RunPlanned | AttemptStarted | AttemptEnded | AttemptRefused | RunStalled | ConcurrencyChanged | RunEnded
+)
 Observe = Callable[[Event], None]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from rollbook.records.exchange import Reply
+from rollbook.records.exchange import Exchange, Phase, Reply
 
 Answer = Callable[[Mapping[str, object]], Reply | Exception]
 
@@ -67,10 +67,13 @@ class ScriptedTransport:
             self._changed.clear()
             await self._changed.wait()
 
-    async def send(self, server: str, path: str, body: bytes) -> Reply:
+    async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
         """Take the request down, and answer it when replies may go."""
         request = Sent(server, path, msgspec.json.decode(body, type=dict[str, object]))
         self._take(request)
+        if exchange is not None:
+            exchange.host = server
+            exchange.enter(Phase.WAITING)
         try:
             await asyncio.sleep(0)
             if self._holds(request.body):

@@ -296,7 +296,7 @@ async def test_a_number_that_was_reserved_while_the_run_was_cancelled_is_refused
 
 async def test_a_request_that_cancels_itself_ends_the_run_and_not_only_its_lane():
     class Torn(ScriptedTransport):
-        async def send(self, server, path, body):
+        async def send(self, server, path, body, exchange=None):
             reply = await super().send(server, path, body)
             if body == b'{"n":0}':
                 raise asyncio.CancelledError

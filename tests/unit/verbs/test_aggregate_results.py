@@ -16,7 +16,7 @@ class Servers:
     def __init__(self, answers=None):
         self.answers, self.asked = answers or {}, {}
 
-    async def send(self, server, path, body):
+    async def send(self, server, path, body, exchange=None):
         assert path == "/aggregate_metrics"
         self.asked[server] = msgspec.json.decode(body)["verify_responses"]
         answer = self.answers.get(server, Reply(200, ANSWER))

@@ -9,6 +9,7 @@ Rules:
 Source: collection.md §3.2, §3.6, §3.7.
 """
 
+import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -17,7 +18,7 @@ from omegaconf import DictConfig
 
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import ServerRefNotFoundError
-from rollbook.records.exchange import Reply, SendFailed
+from rollbook.records.exchange import Exchange, Phase, Reply, SendFailed
 from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.http.addresses import AddressBook
 from rollbook.servers.http.delivery import delivery_of_error, delivery_of_status
@@ -48,7 +49,7 @@ class Deployment(Protocol):
         """Stop what `start` started; closing twice does no harm."""
         ...
 
-    async def send(self, server: str, path: str, body: bytes) -> Reply:
+    async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
         """POST a JSON body to a server instance, once.
 
         Raises:
@@ -59,7 +60,14 @@ class Deployment(Protocol):
 
 
 async def post_once(
-    addresses: AddressBook, server: str, path: str, body: bytes, *, grace: float, gone: Callable[[], bool] | None = None
+    addresses: AddressBook,
+    server: str,
+    path: str,
+    body: bytes,
+    exchange: Exchange | None = None,
+    *,
+    grace: float,
+    gone: Callable[[], bool] | None = None,
 ) -> Reply:
     """POST `body` to an instance, and return the whole reply; see `Deployment.send`."""
     try:
@@ -67,6 +75,9 @@ async def post_once(
     except ServerRefNotFoundError as error:
         raise SendFailed(str(error), delivery=Delivery.NOT_SENT, exception_type=type(error).__name__) from error
     status: int | None = None
+    seen = exchange or Exchange(time.monotonic)
+    seen.host = url.partition("://")[2].partition("/")[0]
+    seen.enter(Phase.WAITING)
     try:
         response = await request(
             "POST",
@@ -80,7 +91,8 @@ async def post_once(
             data=body,
             headers=_HEADERS,
         )
-        status = response.status
+        status = seen.status = response.status
+        seen.enter(Phase.READING)
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Reply(status, await response.read(), headers)
     except (ClientError, TimeoutError, OSError) as error:

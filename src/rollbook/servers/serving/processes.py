@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from rollbook.config.instances import require_server_instances
 from rollbook.config.types import ServerInstanceConfig
 from rollbook.errors import ConfigError, ServingError
-from rollbook.records.exchange import Reply
+from rollbook.records.exchange import Exchange, Reply
 from rollbook.servers.client import ServerStatus, probe
 from rollbook.servers.http.addresses import AddressBook, port_key_of, top_level
 from rollbook.servers.http.client_pool import global_aiohttp_client_exit, set_global_aiohttp_client
@@ -218,14 +218,14 @@ class ProcessDeployment:
             self._head = None
         await global_aiohttp_client_exit()
 
-    async def send(self, server: str, path: str, body: bytes) -> Reply:
+    async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
         """POST a JSON body to a server, once; a server that has ended is not waited for. See `Deployment.send`."""
         process = self._processes.get(server)
 
         def gone() -> bool:
             return process is None or process.exit_code is not None
 
-        return await post_once(self._addresses, server, path, body, grace=self._grace, gone=gone)
+        return await post_once(self._addresses, server, path, body, exchange, grace=self._grace, gone=gone)
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import ServingError
-from rollbook.records.exchange import Reply
+from rollbook.records.exchange import Exchange, Reply
 from rollbook.servers.client import fetch_global_config
 from rollbook.servers.http.addresses import AddressBook, top_level
 from rollbook.servers.http.client_pool import global_aiohttp_client_exit, set_global_aiohttp_client
@@ -57,9 +57,9 @@ class RemoteDeployment:
         """Close this loop's connections; the servers go on."""
         await global_aiohttp_client_exit()
 
-    async def send(self, server: str, path: str, body: bytes) -> Reply:
+    async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
         """POST a JSON body to a server, once; see `Deployment.send`."""
-        return await post_once(self._looked_up()[1], server, path, body, grace=self._grace)
+        return await post_once(self._looked_up()[1], server, path, body, exchange, grace=self._grace)
 
     async def __aenter__(self) -> Self:
         await self.start()
