@@ -13,6 +13,7 @@ command: Final = VerbGroup(
     {
         "run": Verb("rollbook.cli.eval_run", "Collect rollouts and score them."),
         "status": Verb("rollbook.cli.eval_status", "Show how a run is, and what a resume would do."),
+        "ctl": Verb("rollbook.cli.eval_ctl", "Tell a run that goes on what to do."),
         "explain": Verb("rollbook.cli.eval_explain", "Tell what happened to a rollout."),
     },
     summary="Run tasks against servers and score what comes back.",

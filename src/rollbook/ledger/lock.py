@@ -198,6 +198,14 @@ def holder_of(path: Path) -> Holder | None:
         raise LedgerError(f"{path}: the lock of this run cannot be read: {error.strerror}") from error
 
 
+def last_holder_of(path: Path) -> Holder | None:
+    """Return who the lock file names, whether it still holds the run or died with it; None after an orderly end."""
+    try:
+        return _again_if_stale(lambda: _read_at(path))
+    except OSError:
+        return None
+
+
 def _probe(path: Path) -> Holder | None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -87,6 +87,11 @@ class RunPaths:
         return self.output.with_name(f".{self.output.stem}.lock")
 
     @property
+    def control_socket(self) -> Path:
+        """Where a live run hears what it is told."""
+        return self.output.with_name(f".{self.output.stem}.sock")
+
+    @property
     def every_file(self) -> tuple[Path, ...]:
         """The files that a run writes."""
         return (

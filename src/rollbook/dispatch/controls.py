@@ -1,0 +1,69 @@
+"""What can be asked of a run while it goes on, and what it answers.
+
+Rules:
+* Every call is made on the run's own loop thread, returns at once and does not raise.
+* Pausing ends admission alone: what is in flight goes on. Draining is for good.
+
+Source: collection.md §3.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rollbook.records.event import Waiting
+from rollbook.records.identity import RolloutKey
+
+
+@dataclass(frozen=True, slots=True)
+class ControlStatus:
+    """How a run is: `in_flight` of at most `limit` rollouts are out (None: no limit); `waiting` has the longest first.
+
+    `planned` and `ended` are None where nobody counts them; `stop_reason` says why admission ended for good.
+    """
+
+    in_flight: int
+    limit: int | None = None
+    planned: int | None = None
+    ended: int | None = None
+    paused: bool = False
+    draining: bool = False
+    stop_reason: str | None = None
+    waiting: tuple[Waiting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Requeued:
+    """What became of one rollout: `attempt` was ended and another follows, or None and `why` says what kept it."""
+
+    key: RolloutKey
+    attempt: int | None = None
+    why: str = ""
+
+
+class Controls(Protocol):
+    """A run that can be told what to do."""
+
+    def status(self) -> ControlStatus:
+        """Say how the run is."""
+        ...
+
+    def set_limit(self, limit: int) -> None:
+        """Have at most `limit` rollouts (one or more) in flight from now on; what is out beyond it runs to its end."""
+        ...
+
+    def pause(self) -> None:
+        """Send nothing further until `resume`."""
+        ...
+
+    def resume(self) -> None:
+        """Send again."""
+        ...
+
+    def drain(self, why: str) -> None:
+        """Send nothing further for good, and end once what is in flight has ended."""
+        ...
+
+    def requeue(self, keys: Sequence[RolloutKey]) -> tuple[Requeued, ...]:
+        """End the attempts of `keys` that are in flight, and run those rollouts again; one answer a key, in order."""
+        ...
