@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from rollbook.clock import Clock
 from rollbook.dispatch.controls import Controls, ControlStatus, Requeued
 from rollbook.ledger.control_socket import Listener, Peer, listen_at, peer_of
 from rollbook.ledger.paths import RunPaths
@@ -40,13 +41,13 @@ _ASK_AGAIN_S: Final = 1.0
 
 
 @asynccontextmanager
-async def served(paths: RunPaths, controls: Controls, note: Note) -> AsyncIterator[None]:
+async def served(paths: RunPaths, controls: Controls, note: Note, clock: Clock) -> AsyncIterator[None]:
     """Hear commands for as long as the block lasts, and do them; `note` is told of each that changes the run."""
     listener = _listening(paths, note)
     if listener is None:
         yield
         return
-    desk = _Desk(controls, note)
+    desk = _Desk(controls, note, clock)
     hearing = asyncio.create_task(desk.hear(listener.socket))
     try:
         yield
@@ -70,6 +71,7 @@ class _Desk:
 
     controls: Controls
     note: Note
+    clock: Clock
     _room: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, _AT_ONCE))
     _talks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -77,10 +79,19 @@ class _Desk:
         """Take one connection after the other, for good."""
         while True:
             await self._room.acquire()
-            connection = await _accepted(listener)
+            connection = await self._accepted(listener)
             talk = asyncio.create_task(self._talk(connection))
             self._talks.add(talk)
             talk.add_done_callback(partial(self._ended, connection))
+
+    async def _accepted(self, listener: socket.socket) -> socket.socket:
+        """Return the next connection. A process without free descriptors tries again later."""
+        while True:
+            with suppress(OSError):
+                connection, _ = await asyncio.get_running_loop().sock_accept(listener)
+                connection.settimeout(0)
+                return connection
+            await self.clock.sleep(_ASK_AGAIN_S)
 
     async def close(self, *others: asyncio.Task[None]) -> None:
         """End what is being heard."""
@@ -107,16 +118,6 @@ class _Desk:
                 if line is not None:
                     answer = answered(line, self.controls, partial(_noted, self.note, peer))
                     await asyncio.get_running_loop().sock_sendall(connection, msgspec.json.encode(answer) + b"\n")
-
-
-async def _accepted(listener: socket.socket) -> socket.socket:
-    """Return the next connection. A process without free descriptors tries again later."""
-    while True:
-        with suppress(OSError):
-            connection, _ = await asyncio.get_running_loop().sock_accept(listener)
-            connection.settimeout(0)
-            return connection
-        await asyncio.sleep(_ASK_AGAIN_S)
 
 
 async def _line(connection: socket.socket) -> bytes | None:

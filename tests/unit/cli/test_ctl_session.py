@@ -11,6 +11,7 @@ import pytest
 
 from controls import ScriptedControls
 from rollbook.cli.entry import exit_code_of
+from rollbook.clock import SystemClock
 from rollbook.ledger.paths import RunPaths
 from rollbook.verbs.control import served
 
@@ -28,7 +29,7 @@ def live(output, controls):
     up, over = threading.Event(), threading.Event()
 
     async def run():
-        async with served(RunPaths(output), controls, lambda _text: None):
+        async with served(RunPaths(output), controls, lambda _text: None, SystemClock()):
             up.set()
             await asyncio.to_thread(over.wait)
 

@@ -33,7 +33,7 @@ def heard(paths, *requests, controls=None, notes=None, ask_with=ask):
 
     async def run():
         noted = [] if notes is None else notes
-        async with served(paths, controls or ScriptedControls(), noted.append):
+        async with served(paths, controls or ScriptedControls(), noted.append, SystemClock()):
             return [await asyncio.to_thread(ask_with, paths, request) for request in requests]
 
     return asyncio.run(run())
@@ -157,7 +157,7 @@ def test_a_connection_carries_one_answer(paths):
 
 def test_clients_that_hang_end_with_the_run_and_keep_it_from_nothing(paths):
     async def run():
-        async with served(paths, ScriptedControls(), print):
+        async with served(paths, ScriptedControls(), print, SystemClock()):
             return [await asyncio.to_thread(connect_to, paths.control_socket, 10.0) for _ in range(12)]
 
     for connection in asyncio.run(run()):
