@@ -24,11 +24,18 @@ from rollbook.servers.serving.open_files import raise_open_file_limit
 
 
 class RemoteDeployment:
-    """A running deployment, reached through its head server."""
+    """A running deployment, reached through its head server. `known` is its configuration, where that is at hand."""
 
-    def __init__(self, head_server_config: BaseServerConfig, *, connect_grace: float = CONNECT_GRACE_SECONDS) -> None:
+    def __init__(
+        self,
+        head_server_config: BaseServerConfig,
+        *,
+        connect_grace: float = CONNECT_GRACE_SECONDS,
+        known: DictConfig | None = None,
+    ) -> None:
         self.head_server_config = head_server_config
         self._grace = connect_grace
+        self._known = known
         self._found: tuple[DictConfig, AddressBook] | None = None
 
     @property
@@ -42,13 +49,15 @@ class RemoteDeployment:
         return self._found
 
     async def start(self) -> None:
-        """Fetch the configuration.
+        """Fetch the configuration, unless it is known.
 
         Raises:
             HeadServerUnreachableError: no head server answers; names its URL and what to type.
 
         """
-        config = await asyncio.to_thread(fetch_global_config, self.head_server_config)
+        config = self._known
+        if config is None:
+            config = await asyncio.to_thread(fetch_global_config, self.head_server_config)
         raise_open_file_limit()
         set_global_aiohttp_client(top_level(config))
         self._found = config, AddressBook(config)
