@@ -2,19 +2,22 @@
 
 Rules:
 * A gateway status (429, 502, 503, 504) leaves open whether the request ran; any other status >= 400 says it did.
-* A reply means that it ran: a body that cannot be read is a failed run, with the reply's own status.
+* A reply means that it ran: a body that cannot be read is a failed run, with the reply's own status. So is a reply that
+  sends elsewhere, and a success without a body: neither brings a result.
 * Delivery is evidence about the other side, and says nothing about whether to try again.
 
 Source: collection.md §3.7, §1.3.
 """
 
-import re
 from http import HTTPStatus
 from typing import Final
 
 import msgspec
 
+from rollbook.outcomes.error_text import CAUSE_KEPT, innermost, kept_text
+from rollbook.outcomes.kept import may_stand, strict_object
 from rollbook.records.ending import Ending
+from rollbook.records.episode_reply import ending_of_episode
 from rollbook.records.exchange import Reply, SendFailed
 from rollbook.records.failure_kinds import (
     AGENT_REQUEST_FAILED_FAILURE_CLASS,
@@ -22,34 +25,53 @@ from rollbook.records.failure_kinds import (
     GATEWAY_STATUSES,
     Delivery,
 )
-from rollbook.records.json_values import JsonMapping
+from rollbook.records.failure_report import FailureReport, report_in_headers
+from rollbook.records.json_values import JsonMapping, json_type
 from rollbook.records.nesting import not_too_deep
-from rollbook.records.outcome import Failed
-from rollbook.records.reply_codec import ending_of_episode, ending_of_payload
+from rollbook.records.outcome import Failed, Masked, Scored, Unscored
+from rollbook.records.reply_codec import ending_of_payload, explained
 from rollbook.records.task import Rollout
 
-_BODY_KEPT: Final = 2000
-_ERROR: Final = 400
-_CAUSE_KEPT: Final = 200
-_QUOTED: Final = re.compile(r"\bb\\*['\"]")
-_ESCAPED_SPACE: Final = re.compile(r"\\+[nrt]")
+_SUCCESSES: Final = range(200, 300)
+_REDIRECTS: Final = range(300, 400)
 _UNREACHABLE: Final = "transport_unreachable"
 
 
 def ending_of_reply(reply: Reply, rollout: Rollout) -> Ending:
-    """Return how the attempt of `rollout` ended that brought `reply`."""
-    if reply.status >= _ERROR:
+    """Return how the attempt of `rollout` ended that brought `reply`, with the failure report that came with it."""
+    ending = _ending(reply, rollout)
+    report = report_in_headers(reply.headers)
+    return ending if report is None else explained(ending, report)
+
+
+def _ending(reply: Reply, rollout: Rollout) -> Ending:
+    if reply.status not in _SUCCESSES:
         return _status_ending(reply)
+    ending = None if rollout.is_episode else plain_result(reply.body)
+    if ending is not None:
+        return ending
     try:
         payload = msgspec.json.decode(not_too_deep(reply.body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _unreadable(reply, "JSONDecodeError", f"{reply.status} with a body that is no JSON: {error}")
-    if not isinstance(payload, dict):
-        return _unreadable(reply, "InvalidRolloutResult", f"{reply.status} with JSON that is no object")
     if rollout.is_episode:
         request = episode_request(rollout)
         return ending_of_episode(payload, request["episode_id"], request["task"]["task_id"])
+    if not isinstance(payload, dict):
+        fault = f"{reply.status} with JSON that is {json_type(payload)}, no object"
+        return _unreadable(reply, "InvalidRolloutResult", fault)
     return ending_of_payload(payload)
+
+
+def plain_result(body: bytes) -> Ending | None:
+    """Return the result that `body` is, when its text may stand as it came; None when it has to be looked at closer."""
+    payload = strict_object(body)
+    if payload is None or not may_stand(body, payload):
+        return None
+    ending = ending_of_payload(payload)
+    if not isinstance(ending.outcome, Scored | Masked | Unscored):
+        return None
+    return Ending(ending.outcome, payload, kept=body)
 
 
 def ending_of_send_failure(failure: SendFailed) -> Ending:
@@ -90,9 +112,9 @@ def _status_ending(reply: Reply) -> Ending:
         delivery=Delivery.POSSIBLY_DELIVERED if gateway else Delivery.DELIVERED,
         exception_type="ClientResponseError",
         http_status=reply.status,
-        response_body=_kept(reply.body),
+        response_body=kept_text(reply.body),
     )
-    return Ending(failed, run_failed=True)
+    return Ending(failed, run_failed=True, unusable=reply.status in _REDIRECTS)
 
 
 def _unreadable(reply: Reply, exception_type: str, message: str) -> Ending:
@@ -102,9 +124,9 @@ def _unreadable(reply: Reply, exception_type: str, message: str) -> Ending:
         kind=AGENT_RUN_ERROR_FAILURE_CLASS,
         exception_type=exception_type,
         http_status=reply.status,
-        response_body=_kept(reply.body),
+        response_body=kept_text(reply.body),
     )
-    return Ending(failed, run_failed=True)
+    return Ending(failed, run_failed=True, unusable=True)
 
 
 def _transport_kind(failure: SendFailed) -> str:
@@ -120,19 +142,20 @@ def _phrase(status: int) -> str:
         return "Unknown"
 
 
-def _kept(body: bytes) -> str:
-    text = body[: 4 * _BODY_KEPT].decode(errors="replace")[:_BODY_KEPT]
-    return f"{text}…" if len(body) > _BODY_KEPT else text
-
-
 def cause_of(ending: Ending) -> str | None:
     """Return what the innermost server said of a failed run, in a line; None when no reply said anything.
 
-    An error reply quotes the reply that it was given, one level a hop: what stands behind the last `b'` or `b"` is it.
+    Where a report came along, its innermost failure stands in front, with the status that it was.
     """
     body = ending.outcome.response_body if isinstance(ending.outcome, Failed) else None
-    if not body:
-        return None
-    innermost = _QUOTED.split(body)[-1]
-    text = " ".join(_ESCAPED_SPACE.sub(" ", innermost).replace("\\", "").split()).strip("\"' ")
-    return text[:_CAUSE_KEPT] or None
+    said = innermost(body or "")[:CAUSE_KEPT]
+    told = _told(ending.report) if ending.report is not None and ending.run_failed else ""
+    return ": ".join(filter(None, (told, said))) or None
+
+
+def _told(report: FailureReport) -> str:
+    event = next((event for _, event in reversed([*report.chain()])), None)
+    if event is None:
+        return ""
+    status = "" if event.http_status is None else f", {event.http_status}"
+    return f"{event.boundary} ({event.kind}{status})"

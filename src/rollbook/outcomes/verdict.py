@@ -22,4 +22,5 @@ def as_evidence(ending: Ending) -> Ending:
     if not isinstance(ending.outcome, Failed):
         return ending
     failed = ending.outcome
-    return Ending(Evidence(f"{failed.exception_type or 'error'}: {failed.message}"), failure_fields(failed))
+    evidence = Evidence(f"{failed.exception_type or 'error'}: {failed.message}")
+    return Ending(evidence, failure_fields(failed), report=ending.report)

@@ -21,6 +21,7 @@ from rollbook.records.failure_kinds import (
     JUDGE_FAILED,
     KILL_SHAPED_FAILURE_CLASS,
 )
+from rollbook.records.failure_report import report_fields
 from rollbook.records.identity import (
     ATTEMPT_INDEX_KEY_NAME,
     ROLLOUT_ID_KEY_NAME,
@@ -53,6 +54,11 @@ class RunStamp:
     run_id: str
     cap: int
 
+    @property
+    def stamped(self) -> bytes:
+        """The run's name as it follows the other keys of a result's line."""
+        return b"," + encode({RUN_ID_KEY: self.run_id})[1:-1]
+
 
 _COLLECTOR_ONLY: Final = frozenset({keys.NG_OMITTED_ROLLOUT_KEY, keys.NG_UNROUTED_RUN_ERROR_KEY, RUN_ID_KEY})
 
@@ -72,20 +78,28 @@ def saved_row(ending: Ending, stamps: JsonMapping, run: RunStamp | None = None) 
     named = dict(stamps) | ({RUN_ID_KEY: run.run_id} if run else {})
     match ending.outcome:
         case Scored() | Masked() | Unscored():
-            return File.RESULTS, _without(ending.payload, _COLLECTOR_ONLY) | named
+            return File.RESULTS, _without(ending.payload, _COLLECTOR_ONLY) | _explained(ending) | named
         case Failed() as failed:
             row = _failure_payload(ending.payload, failed) | failure_fields(failed)
-            return File.FAILURES, row | _of_run(failed, run, named) | named
+            return File.FAILURES, row | _explained(ending) | _of_run(failed, ending, run, named) | named
         case Interrupted() as interrupted if run is not None:
             row = _interruption_payload(ending.payload, interrupted)
-            return File.FAILURES, row | _of_run(_as_failure(interrupted), run, named) | named
+            added = _explained(ending) | _of_run(_as_failure(interrupted), ending, run, named)
+            return File.FAILURES, row | added | named
         case Interrupted() | NeverStarted() | Evidence():
-            return File.FAILURES, _omitted_payload(ending) | named
+            return File.FAILURES, _omitted_payload(ending) | _explained(ending) | named
     assert_never(ending.outcome)
 
 
-def _of_run(failed: Failed, run: RunStamp | None, named: JsonMapping) -> JsonObject:
-    """Return what a managed run adds to a failure: the cap in force, and the failure as one typed record."""
+def _explained(ending: Ending) -> JsonObject:
+    return {} if ending.report is None else report_fields(ending.report)
+
+
+def _of_run(failed: Failed, ending: Ending, run: RunStamp | None, named: JsonMapping) -> JsonObject:
+    """Return what a managed run adds to a failure: the cap in force, the failure as one typed record, and its id.
+
+    A failure has an id when an answer is held under it, or when a report explains it; the report then has it too.
+    """
     rollout_id = logical_rollout_id(named)
     if run is None or rollout_id is None:
         return {}
@@ -93,8 +107,11 @@ def _of_run(failed: Failed, run: RunStamp | None, named: JsonMapping) -> JsonObj
     number = attempt if isinstance(attempt, int) else 0
     typed = typed_failure(failed, run_id=run.run_id, rollout_id=rollout_id, attempt=number)
     added: JsonObject = {keys.NG_FAILURE_MAX_ATTEMPTS_KEY: run.cap}
+    failure_id = f"{run.run_id}-{capture_key(rollout_id, number)}"
     if failed.saved_answer:
-        added[keys.NG_FAILURE_ID_KEY] = f"{run.run_id}-{capture_key(rollout_id, number)}"
+        added[keys.NG_FAILURE_ID_KEY] = failure_id
+    if ending.report is not None:
+        added |= report_fields(ending.report.named(failure_id))
     if typed is not None:
         added[ROLLOUT_FAILURE_KEY] = typed.model_dump(mode="json")
     return added
@@ -187,11 +204,14 @@ def stamps_of(row: JsonMapping) -> JsonObject:
         keys.NG_ENVIRONMENT_SERVER_KEY,
     )
     stamps: JsonObject = {key: row[key] for key in stamped if key in row}
-    task_input = row.get("task_input")
+    return stamps | provenance_of(row.get("task_input"))
+
+
+def provenance_of(task_input: object) -> JsonObject:
+    """Return where the task of a materialized row came from, as far as the row says."""
     task_data = task_input.get("task_data") if isinstance(task_input, Mapping) else None
-    if isinstance(task_data, Mapping):
-        stamps.update({key: task_data[key] for key in keys.PROVENANCE_KEYS if key in task_data})
-    return stamps
+    held = task_data if isinstance(task_data, Mapping) else {}
+    return {key: held[key] for key in keys.PROVENANCE_KEYS if key in held}
 
 
 def _without(payload: JsonMapping, dropped: frozenset[str]) -> JsonObject:

@@ -25,6 +25,10 @@ KILL_SHAPED_FAILURE_CLASS: Final = "kill_shaped"
 JUDGE_FAILED: Final = "judge_failed"
 JUDGE_UNPARSEABLE: Final = "judge_unparseable"
 VERIFIER_ERROR: Final = "verifier_error"
+COLLECTION_DISPATCH_FAILED: Final = "collection_dispatch_failed"
+PROVIDER_CREDENTIALS_REJECTED: Final = "provider_credentials_rejected"
+PROVIDER_QUOTA_EXHAUSTED: Final = "provider_quota_exhausted"
+PROVIDER_UNAVAILABLE: Final = "provider_unavailable"
 
 GATEWAY_STATUSES: Final = frozenset({429, 502, 503, 504})
 """HTTP statuses that leave open whether a request ran."""

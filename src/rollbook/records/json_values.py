@@ -5,6 +5,16 @@ Rules:
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 JsonObject = dict[str, object]
 JsonMapping = Mapping[str, object]
+
+_NAMES: Final = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "an array"}
+
+
+def json_type(value: object) -> str:
+    """Return the name of a decoded value's JSON type, with its article."""
+    if value is None:
+        return "null"
+    return _NAMES.get(type(value), "an object")

@@ -25,8 +25,10 @@ NG_FAILURE_MAX_ATTEMPTS_KEY: Final = "_ng_failure_max_attempts"
 NG_FAILURE_COUNTS_AS_ZERO_KEY: Final = "_ng_failure_counts_as_zero"
 NG_FAILURE_DELIVERY_KEY: Final = "_ng_failure_delivery"
 NG_FAILURE_EVIDENCE_KEY: Final = "_ng_failure_evidence"
-NG_FAILURE_REPORT_KEYS: Final = ("_ng_failure_events", "_ng_failure_id", "_ng_failure_events_omitted")
+NG_FAILURE_EVENTS_KEY: Final = "_ng_failure_events"
 NG_FAILURE_ID_KEY: Final = "_ng_failure_id"
+NG_FAILURE_EVENTS_OMITTED_KEY: Final = "_ng_failure_events_omitted"
+NG_FAILURE_REPORT_KEYS: Final = (NG_FAILURE_EVENTS_KEY, NG_FAILURE_ID_KEY, NG_FAILURE_EVENTS_OMITTED_KEY)
 STATUS_FAILURE_KIND_KEY: Final = "failure_kind"
 FAILURE_REASON_KEY: Final = "failure_reason"
 STATUS_MODEL_FINAL_KEY: Final = "_ng_model_final"
@@ -60,6 +62,18 @@ NG_DIGEST_KEY: Final = "_ng_digest"
 NG_DATASET_DIGEST_KEY: Final = "_ng_dataset_digest"
 PROVENANCE_KEYS: Final = (NG_DIGEST_KEY, NG_DATASET_DIGEST_KEY)
 NG_ELAPSED_KEY: Final = "elapsed_seconds"
+
+COLLECTOR_STAMPS: Final = frozenset(
+    {
+        AGENT_REF_KEY,
+        TASK_SOURCE_KEY,
+        SKILLS_REF_KEY,
+        NG_POLICY_MODEL_SERVER_KEY,
+        "ng_model_call_capture",
+        "ng_perf",
+    }
+)
+"""What the collector may put onto a record, besides keys that begin with `_ng_`."""
 
 ROLLOUT_REPEAT_ATTRIBUTE: Final = "nemo.gym.rollout.repeat"
 TASK_ID_ATTRIBUTE: Final = "nemo.gym.task.id"

@@ -3,19 +3,22 @@
 Rules:
 * The reply's own markers decide; what the HTTP exchange looked like is judged elsewhere.
 * Keys that only the collector may set are dropped; the producer's evidence is kept.
+* A report that came with a reply goes along and decides nothing.
 * A reward that is no finite number is a failure of the verifier, stated as one, never a zero and never an exception.
 
 Source: collection.md §3.7, §4.1, §4.2, §4.4, §21.1.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
+
+import msgspec
 
 from rollbook.records import keys
 from rollbook.records.ending import Ending
 from rollbook.records.failure_kinds import (
     AGENT_RUN_ERROR_FAILURE_CLASS,
-    ENVIRONMENT_SERVER_FAILURE_CLASS,
+    COLLECTION_DISPATCH_FAILED,
     JUDGE_FAILED,
     KILL_SHAPED_FAILURE_CLASS,
     VERIFIER_ERROR,
@@ -24,12 +27,13 @@ from rollbook.records.failure_kinds import (
     delivery_of,
     stage_of,
 )
-from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.failure_report import FailureReport, report_in_row
+from rollbook.records.json_values import JsonMapping, JsonObject, json_type
 from rollbook.records.outcome import Failed, Interrupted
 from rollbook.records.reading import result_outcome, reward_of
 from rollbook.records.rejudgment import holds_saved_answer
 
-_FIELD_PREFIX: Final = "_ng_"
+FIELD_PREFIX: Final = "_ng_"
 _PRODUCER_PREFIX: Final = "_ng_failure_"
 _PRODUCER_KEYS: Final = frozenset(
     {
@@ -39,14 +43,17 @@ _PRODUCER_KEYS: Final = frozenset(
         "_ng_terminal_model_call_id",
     }
 )
-_RESERVED: Final = frozenset({"ng_model_call_capture", "ng_perf", keys.NG_POLICY_MODEL_SERVER_KEY})
-_MESSAGE_KEPT: Final = 2000
+RESERVED: Final = frozenset({"ng_model_call_capture", "ng_perf", keys.NG_POLICY_MODEL_SERVER_KEY})
+MESSAGE_KEPT: Final = 2000
+_STATUSES: Final = range(100, 600)
 _MESSAGE_KEYS: Final = (keys.NG_FAILURE_MESSAGE_KEY, keys.FAILURE_REASON_KEY, "error_message", "error")
 
 
 def ending_of_payload(payload: JsonMapping) -> Ending:
     """Return how an attempt ended whose reply is `payload`."""
-    kept = _sanitised(payload)
+    kept = sanitised(payload)
+    if keys.NG_FAILURE_EVENTS_KEY in kept:
+        return _with_own_report(kept)
     failure_class = kept.get(keys.NG_FAILURE_CLASS_KEY)
     if kept.get(keys.NG_NO_PERSIST_KEY):
         return Ending(_interruption(failure_class, kept), kept)
@@ -58,42 +65,54 @@ def ending_of_payload(payload: JsonMapping) -> Ending:
     return Ending(result_outcome(kept), kept)
 
 
-def ending_of_episode(payload: JsonMapping, episode_id: JsonMapping, task_id: object) -> Ending:
-    """Return how an episode ended whose reply is `payload`.
+def explained(ending: Ending, report: FailureReport) -> Ending:
+    """Return `ending` with the report that came with its reply.
 
-    `episode_id` and `task_id` are what was asked; a reply for another episode, with neither or both of `result` and
-    `failure`, or with keys that belong to the collector is a violation of the protocol, named by key, never by value.
+    A failed `/run` is a failure of its own, caused by the one that the report tells and named after it; a failure that
+    the reply reports keeps the name that it has.
     """
-    fault = _episode_fault(payload, episode_id, task_id)
-    if fault is not None:
-        return Ending(_violation(fault))
-    failure, result = payload.get("failure"), payload.get("result")
-    if isinstance(failure, Mapping):
-        return Ending(_episode_failure(failure), _episode_evidence(failure, payload))
-    body: JsonObject = dict(result) if isinstance(result, Mapping) else {}
-    ending = ending_of_payload(body)
-    return Ending(ending.outcome, dict(ending.payload) | {keys.NG_TASK_ID_KEY: payload.get("task_id")})
+    failed = ending.outcome
+    if not isinstance(failed, Failed):
+        return msgspec.structs.replace(ending, report=report, kept=None)
+    kind = (report.kind or failed.kind) if ending.run_failed else (failed.kind or report.kind)
+    if ending.run_failed:
+        report = report.caused("collection", COLLECTION_DISPATCH_FAILED, http_status=_status_in(failed))
+    return msgspec.structs.replace(ending, outcome=replace(failed, kind=kind), report=report)
 
 
-def _sanitised(payload: JsonMapping) -> JsonObject:
+def sanitised(payload: JsonMapping) -> JsonObject:
+    """Return a reply's own fields without those that only the collector may set."""
     return {key: value for key, value in payload.items() if not _is_collectors(key)}
 
 
 def _is_collectors(key: str) -> bool:
-    if key in _RESERVED:
+    if key in RESERVED:
         return True
-    if not key.startswith(_FIELD_PREFIX) or key in _PRODUCER_KEYS:
+    if not key.startswith(FIELD_PREFIX) or key in _PRODUCER_KEYS:
         return False
     return not key.startswith(_PRODUCER_PREFIX)
 
 
+def _status_in(failed: Failed) -> int | None:
+    """Return the status of a failed `/run`, if it is one that HTTP knows."""
+    return failed.http_status if failed.http_status in _STATUSES else None
+
+
+def _with_own_report(kept: JsonObject) -> Ending:
+    """Return the ending of a reply that holds a report among its fields; one that is none is left out."""
+    report = report_in_row(kept)
+    rest = {key: value for key, value in kept.items() if key not in keys.NG_FAILURE_REPORT_KEYS}
+    ending = ending_of_payload(rest)
+    return ending if report is None else explained(ending, report)
+
+
 def _class_in(value: object, otherwise: str) -> str:
     """Return the failure class that a reply names; whatever it is, it is no result."""
-    return str(value)[:_MESSAGE_KEPT] if value else otherwise
+    return text_of(value) if value else otherwise
 
 
 def _message(payload: JsonMapping) -> str:
-    return next((str(payload[key])[:_MESSAGE_KEPT] for key in _MESSAGE_KEYS if payload.get(key)), "")
+    return next((text_of(payload[key]) for key in _MESSAGE_KEYS if payload.get(key)), "")
 
 
 def _interruption(failure_class: object, payload: JsonMapping) -> Interrupted:
@@ -138,51 +157,14 @@ def _no_number(reward: object) -> Failed:
 
 
 def _shown(value: object) -> str:
+    return repr(value)[:200] if isinstance(value, str) else text_of(value)[:200]
+
+
+def text_of(value: object) -> str:
+    """Return the beginning of a value as text, whatever value it is."""
+    if isinstance(value, str):
+        return value[:MESSAGE_KEPT]
     try:
-        return repr(value)[:200]
-    except ValueError:
-        return f"a number of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
-
-
-def _violation(fault: str) -> Failed:
-    return Failed(
-        failure_class=ENVIRONMENT_SERVER_FAILURE_CLASS,
-        message=f"protocol violation: {fault}",
-        kind="collection_dispatch_failed",
-    )
-
-
-def _episode_fault(payload: JsonMapping, episode_id: JsonMapping, task_id: object) -> str | None:
-    failure, result = payload.get("failure"), payload.get("result")
-    shown = ", ".join(sorted(payload)[:20])
-    if not isinstance(payload.get("episode_id"), Mapping) or not isinstance(payload.get("task_id"), Mapping):
-        return f"the reply is no episode reply; it has the keys {shown}"
-    if (failure is None) == (result is None):
-        return f"the reply must have one of `result` and `failure`; it has the keys {shown}"
-    body = failure if result is None else result
-    if not isinstance(body, Mapping):
-        return "`result` or `failure` is no object"
-    if payload["episode_id"] != episode_id or payload["task_id"] != task_id:
-        return "the reply is for another episode or task"
-    if failure is not None:
-        return None
-    taken = [key for key in body if key.startswith(_FIELD_PREFIX) or key in _RESERVED]
-    return f"`result` uses keys of the collector: {', '.join(sorted(taken))}" if taken else None
-
-
-def _episode_failure(failure: JsonMapping) -> Failed:
-    stage, kind = failure.get("stage"), failure.get("failure_kind")
-    return Failed(
-        failure_class=ENVIRONMENT_SERVER_FAILURE_CLASS,
-        message=str(failure.get("failure_reason", ""))[:_MESSAGE_KEPT],
-        kind=kind if isinstance(kind, str) else None,
-        stage=stage_of(stage),
-        terminal=bool(failure.get("terminal")),
-    )
-
-
-def _episode_evidence(failure: JsonMapping, payload: JsonMapping) -> JsonObject:
-    evidence: JsonObject = {keys.NG_TASK_ID_KEY: payload.get("task_id")}
-    if failure.get("partial_response") is not None:
-        evidence[keys.NG_FAILURE_PARTIAL_RESPONSE_KEY] = failure["partial_response"]
-    return evidence
+        return str(value)[:MESSAGE_KEPT]
+    except (ValueError, RecursionError):
+        return f"a number of {value.bit_length()} bits" if isinstance(value, int) else json_type(value)

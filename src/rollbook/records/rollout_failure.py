@@ -122,8 +122,9 @@ def rollout_failure_of(row: JsonMapping) -> RolloutFailure | None:
 
 
 def _source(failed: Failed) -> Source:
-    reported = failed.failure_class == ENVIRONMENT_SERVER_FAILURE_CLASS and failed.delivery is Delivery.DELIVERED
-    return "environment" if reported else "collector"
+    """Return who says so: the environment itself, or the collector, of a reply that it could not take."""
+    reported = failed.failure_class == ENVIRONMENT_SERVER_FAILURE_CLASS and failed.exception_type is None
+    return "environment" if reported and failed.delivery is Delivery.DELIVERED else "collector"
 
 
 def _kept(text: str) -> str:

@@ -215,7 +215,7 @@ def test_an_episode_ends_as_its_reply_says(reply, outcome):
         (ASKED | {"result": {}, "failure": {}}, "one of"),
         (ASKED | {"result": None, "failure": None}, "one of"),
         (ASKED | {"result": [1]}, "no object"),
-        (ASKED | {"episode_id": {"rollout_id": "0-1", "attempt": 1}, "result": {}}, "another episode"),
+        (ASKED | {"episode_id": {"rollout_id": "0-2", "attempt": 2}, "result": {}}, "another episode"),
         (ASKED | {"result": {"_ng_task_index": 5}}, "_ng_task_index"),
         (ASKED | {"result": {"ng_perf": {}}}, "ng_perf"),
     ],
