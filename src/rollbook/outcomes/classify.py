@@ -34,6 +34,7 @@ from rollbook.records.task import Rollout
 
 _SUCCESSES: Final = range(200, 300)
 _REDIRECTS: Final = range(300, 400)
+_SHORT_OF_FILES: Final = ("Errno 23]", "Errno 24]", "Too many open files")
 _UNREACHABLE: Final = "transport_unreachable"
 
 
@@ -130,6 +131,8 @@ def _unreadable(reply: Reply, exception_type: str, message: str) -> Ending:
 
 
 def _transport_kind(failure: SendFailed) -> str:
+    if any(sign in failure.message for sign in _SHORT_OF_FILES):
+        return "transport_local_resource"
     if failure.delivery is Delivery.NOT_SENT:
         return _UNREACHABLE
     return "transport_timeout" if "Timeout" in failure.exception_type else "transport_peer_drop"

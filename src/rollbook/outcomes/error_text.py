@@ -20,8 +20,9 @@ _AT_THE_CUT: Final = 500
 _QUOTED: Final = re.compile(r"\bb\\*['\"]")
 _ESCAPED_SPACE: Final = re.compile(r"\\+[nrt]")
 _CREDENTIALS: Final = re.compile(
-    r"(?P<before>\b(?:bearer|basic)\s+|\b(?:x-)?api[-_ ]?key\\*[\"']?\s*[:=]\s*\\*[\"']?|://[^\s/?#@:\"']*:)"
+    r"(?P<before>\b(?:bearer|basic)\s+|\b(?:x-)?api[-_ ]?key\\*[\"']?\s*[:=]\s*\\*[\"']?)"
     r"[^\s\"'\\,;}@]{6,}"
+    r"|(?<=://)[^\s/?#@\"']+(?=@)"
     r"|\b(?:sk|pk|rk|nvapi|hf|ghp|gsk|xox[abp]|r8)[-_][A-Za-z0-9_\-]{8,}|\bAIza[A-Za-z0-9_\-]{20,}",
     re.IGNORECASE,
 )

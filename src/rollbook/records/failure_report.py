@@ -203,8 +203,9 @@ def _ids(report: FailureReport) -> set[str | None]:
 
 
 def _checked(report: FailureReport) -> FailureReport | None:
-    """Return `report` if each cause that it names is there, or was left out, and none leads back to itself."""
-    if not report.events_omitted and not _ids(report) <= {None, *report.events}:
+    """Return `report` if it tells of a failure, each cause that it names is there or left out, and none is its own."""
+    whole = bool(report.events) and _ids(report) <= {None, *report.events}
+    if not whole and not report.events_omitted:
         return None
     return None if _is_circular(report.events) else report
 
