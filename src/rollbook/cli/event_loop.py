@@ -2,7 +2,7 @@
 
 Rules:
 * uvloop where it exists, asyncio's own elsewhere; an interrupt cancels the command's task and is raised once it ended.
-* Connections that the command opened are closed before the loop is.
+* Connections that the command opened are closed before the loop is; what was never loaded opened none.
 * An interrupt that comes while the loop closes comes too late: the work is done, and what it came to is told.
 """
 
@@ -12,11 +12,10 @@ import sys
 import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
-
-from rollbook.servers.http.client_pool import global_aiohttp_client_exit
+from typing import Any, Final, TypeVar
 
 _T = TypeVar("_T")
+_POOL: Final = "rollbook.servers.http.client_pool"
 
 
 def in_event_loop(coroutine: Coroutine[Any, Any, _T]) -> _T:
@@ -50,4 +49,12 @@ async def _to_its_end(coroutine: Coroutine[Any, Any, _T]) -> _T:
     try:
         return await coroutine
     finally:
+        await _close_connections()
+
+
+async def _close_connections() -> None:
+    """Close the sessions of aiohttp, if anything may have opened one."""
+    if _POOL in sys.modules:
+        from rollbook.servers.http.client_pool import global_aiohttp_client_exit  # noqa: PLC0415  see the rules
+
         await global_aiohttp_client_exit()

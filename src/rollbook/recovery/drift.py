@@ -40,7 +40,8 @@ _SPEED: Final = """
     num_samples_in_parallel max_resident_rollout_tasks retain_results_in_memory durability retry_for_s
     interrupt_grace_s route_failures_to_sidecar record_omitted_rollouts retry_terminal_timeouts max_rollout_attempts
     attempt_extension environment_protocol_violation_stop_after dispatch_budget_s drain_margin_s dispatch_longest_first
-    dispatch_connect_grace_s
+    dispatch_connect_grace_s rollout_timeout_s rollout_connect_timeout_s rollout_response_timeout_s
+    rollout_body_timeout_s max_reply_bytes stop_after_failures adaptive_concurrency
 """
 _REPORTING: Final = """
     output_jsonl_fpath require_complete disable_aggregation count_failure_classes_as_zero
@@ -58,7 +59,7 @@ _PLAN: Final = """
     fan_out prompt_config skills responses_create_params environment_routing_mode environment_server_name
     environment_server_routes
 """
-_OTHER_PROGRAM: Final = "rollout_collection_driver"
+_OTHER_MEANING: Final = "rollout_collection_driver group_scored"
 
 _JUDGES: Final = ("*judge", "*judge_model", "*judge_server", "*judge_model_server")
 _BODIES: Final = ("extra_body", "sampling_overrides", "chat_template_kwargs", "responses_create_params")
@@ -81,7 +82,7 @@ def _rows() -> Iterator[tuple[str, Drift]]:
     for names, drift in (
         (_SPEED + _REPORTING + _ASKED_ANEW, Drift.IRRELEVANT),
         (_PLAN, Drift.EXTENDS),
-        (_OTHER_PROGRAM, Drift.RERUNS),
+        (_OTHER_MEANING, Drift.RERUNS),
     ):
         yield from ((f"{SETTINGS}.{name}.**", drift) for name in names.split())
     yield f"{SETTINGS}.**", Drift.RERUNS
@@ -108,7 +109,13 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(texts))
 
 
+def _mark_of(pattern: str) -> str:
+    """Return text that stands in every key which `pattern` matches: a row without it is not compiled."""
+    return [text for text in re.split(r"[.*]+", pattern) if text][-1]
+
+
 TABLE: Final = tuple(_rows())
+_MARKED: Final = tuple((_mark_of(pattern), pattern, drift) for pattern, drift in TABLE)
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _POSITION: Final = re.compile(r"\[\d+\]")
 
@@ -120,7 +127,8 @@ def drift_of(key: str) -> Drift:
     if steps[0] != SETTINGS and any(map(names_credential, steps[BLOCK_DEPTH:])):
         return Drift.IRRELEVANT
     text = "".join(f"{step}." for step in steps)
-    return next((drift for pattern, drift in TABLE if _compiled(pattern).fullmatch(text)), Drift.RERUNS)
+    found = (drift for mark, pattern, drift in _MARKED if mark in text and _compiled(pattern).fullmatch(text))
+    return next(found, Drift.RERUNS)
 
 
 def instance_of(key: str) -> str:

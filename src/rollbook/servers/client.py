@@ -9,25 +9,21 @@ Source: servers.md §4.3, §2.2.
 """
 
 import asyncio
-import http.client
-import json
 import os
-import urllib.request
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, Self
 
 from aiohttp import ClientError, ClientResponse, ClientTimeout
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel
-from yaml import YAMLError
 
 from rollbook.config.names import MODELS, NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME, RESOURCES_SERVERS
 from rollbook.config.parser import get_global_config_dict
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import HeadServerUnreachableError
 from rollbook.servers.correlation import ROLLOUT_ID_HEADER, apply_rollout_prefix, current_rollout, rollout_id_from_run
+from rollbook.servers.head_lookup import fetch_global_config
 from rollbook.servers.http.addresses import AddressBook, base_url_of, server_block, server_type_of, top_level
 from rollbook.servers.http.client_pool import set_global_aiohttp_client
 from rollbook.servers.http.embedded_registry import hand_out, hosts_servers
@@ -53,8 +49,6 @@ MODEL_SERVER_NAME_ENV_VAR_NAME: Final = "NEMO_GYM_MODEL_SERVER_NAME"
 MODEL_SERVER_BASE_URL_ENV_VAR_NAME: Final = "NEMO_GYM_MODEL_SERVER_BASE_URL"
 OBSERVABILITY_ENABLED_KEY_NAME: Final = "observability_enabled"
 _MODEL_ROUTES: Final = frozenset({"/v1/responses", "/v1/chat/completions", "/v1/messages"})
-_NO_HEAD: Final = "what answers is no head server"
-_HEAD_SECONDS: Final = 10.0
 _STATUS_SECONDS: Final = 5.0
 
 
@@ -204,49 +198,6 @@ async def probe(url: str, seconds: float) -> ServerStatus:
     except ClientError as error:
         return ServerStatus.CONNECTION_ERROR if isinstance(error, OSError) else ServerStatus.UNKNOWN_ERROR
     return ServerStatus.SUCCESS
-
-
-def fetch_global_config(head: BaseServerConfig, seconds: float = _HEAD_SECONDS) -> DictConfig:
-    """Return the resolved configuration of the deployment behind `head`; blocks while it is fetched.
-
-    Raises:
-        HeadServerUnreachableError: no head server answers there, or what answers is none; names the URL.
-
-    """
-    url = f"http://{head.host}:{head.port}/global_config_dict_yaml"
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(url, timeout=seconds) as reply:
-            return parsed_head_reply(url, reply.read())
-    except OSError as error:
-        raise head_unreachable(url, str(getattr(error, "reason", error))) from error
-    except http.client.HTTPException as error:
-        raise head_unreachable(url, _NO_HEAD) from error
-
-
-def head_unreachable(url: str, found: str) -> HeadServerUnreachableError:
-    """Return the error for a head server that does not answer at `url`."""
-    return HeadServerUnreachableError(
-        f"no head server answers at {url} ({found}); start one with `gym env start`, "
-        "or say where it listens: ++head_server.host=<host> ++head_server.port=<port>"
-    )
-
-
-def parsed_head_reply(url: str, body: bytes) -> DictConfig:
-    """Return the configuration that a head server's reply holds: a JSON string of YAML.
-
-    Raises:
-        HeadServerUnreachableError: the reply is none of a head server's.
-
-    """
-    try:
-        text = json.loads(body)
-        config = OmegaConf.create(text) if isinstance(text, str) else None
-        if isinstance(config, DictConfig) and any(server_type_of(config, str(key)) for key in config):
-            return config
-    except (ValueError, RecursionError, YAMLError, OmegaConfBaseException) as error:
-        raise head_unreachable(url, _NO_HEAD) from error
-    raise head_unreachable(url, _NO_HEAD)
 
 
 def setup_server_client(head_server_config: BaseServerConfig | None = None) -> ServerClient:

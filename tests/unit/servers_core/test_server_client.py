@@ -10,13 +10,12 @@ from rollbook.servers.client import (
     HeadServerUnreachableError,
     ServerClient,
     ServerStatus,
-    fetch_global_config,
     get_server_url,
-    parsed_head_reply,
     resolve_model_base_url,
     setup_server_client,
 )
 from rollbook.servers.correlation import rollout_context
+from rollbook.servers.head_lookup import fetch_global_config, parsed_head_reply
 from rollbook.servers.http.embedded_registry import find_embedded
 from unit.servers_core.stand_ins import HEAD, free_ports, in_process, saying
 

@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import ServingError
 from rollbook.records.exchange import Exchange, Reply
-from rollbook.servers.client import fetch_global_config
+from rollbook.servers.head_lookup import fetch_global_config
 from rollbook.servers.http.addresses import AddressBook, top_level
 from rollbook.servers.http.client_pool import global_aiohttp_client_exit, set_global_aiohttp_client
 from rollbook.servers.serving.deployment import CONNECT_GRACE_SECONDS, post_once

@@ -1,0 +1,67 @@
+"""The configuration of a deployment, as its head server gives it.
+
+Rules:
+* Nothing but the standard library goes there: who only asks once loads no client for it.
+* No proxy of the environment stands in between.
+
+Source: servers.md §2.1, §4.3.
+"""
+
+import http.client
+import json
+import urllib.request
+from typing import Final
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from rollbook.config.types import BaseServerConfig
+from rollbook.errors import HeadServerUnreachableError
+from rollbook.servers.http.addresses import server_type_of
+
+_NO_HEAD: Final = "what answers is no head server"
+_HEAD_SECONDS: Final = 10.0
+
+
+def fetch_global_config(head: BaseServerConfig, seconds: float = _HEAD_SECONDS) -> DictConfig:
+    """Return the resolved configuration of the deployment behind `head`; blocks while it is fetched.
+
+    Raises:
+        HeadServerUnreachableError: no head server answers there, or what answers is none; names the URL.
+
+    """
+    url = f"http://{head.host}:{head.port}/global_config_dict_yaml"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=seconds) as reply:
+            return parsed_head_reply(url, reply.read())
+    except OSError as error:
+        raise head_unreachable(url, str(getattr(error, "reason", error))) from error
+    except http.client.HTTPException as error:
+        raise head_unreachable(url, _NO_HEAD) from error
+
+
+def head_unreachable(url: str, found: str) -> HeadServerUnreachableError:
+    """Return the error for a head server that does not answer at `url`."""
+    return HeadServerUnreachableError(
+        f"no head server answers at {url} ({found}); start one with `gym env start`, "
+        "or say where it listens: ++head_server.host=<host> ++head_server.port=<port>"
+    )
+
+
+def parsed_head_reply(url: str, body: bytes) -> DictConfig:
+    """Return the configuration that a head server's reply holds: a JSON string of YAML.
+
+    Raises:
+        HeadServerUnreachableError: the reply is none of a head server's.
+
+    """
+    try:
+        text = json.loads(body)
+        config = OmegaConf.create(text) if isinstance(text, str) else None
+        if isinstance(config, DictConfig) and any(server_type_of(config, str(key)) for key in config):
+            return config
+    except (ValueError, RecursionError, YAMLError, OmegaConfBaseException) as error:
+        raise head_unreachable(url, _NO_HEAD) from error
+    raise head_unreachable(url, _NO_HEAD)
