@@ -50,6 +50,7 @@ _NOT_OF_THE_RUN: Final = {
     *_READ,
     "skills",
     "retry_terminal_timeouts",
+    "group_scored",
     "attempt_extension",
     *("allow_unsafe_resume", "output_jsonl_fpath", "overwrite", "resubmit", "resume_from_cache", "take_over"),
 }
@@ -118,6 +119,7 @@ def fresh_manifest(
         plan=plan,
         max_rollout_attempts=terms.cap,
         retry_terminal_timeouts=terms.settings.retry_terminal_timeouts,
+        group_scored=terms.settings.group_scored,
         **_identity(keys),
     )
 
@@ -141,6 +143,7 @@ def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPath
 
     """
     manifest, told = _with_terminal_timeouts(manifest, terms.settings)
+    manifest, together = _with_groups(manifest, terms.settings)
     manifest, extended = _with_more_attempts(manifest, terms)
     names: Names = dict.fromkeys(history.plan.first_lines)
     keys = terms.keys(*_agents_and_servers(names))
@@ -151,6 +154,7 @@ def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPath
     mixes = agreement.refused is not None
     if mixes and not terms.settings.allow_unsafe_resume:
         raise ResumeRefusedError(f"{paths.output}: {agreement.refused}")
+    told = (*told, *together)
     notes = [*told, *extended, *agreement.notes, *([f"resumed all the same: {agreement.mixed}"] if mixes else ())]
     notes += ["resumed all the same: the dataset is gone, and was not compared with the plan"] if unchecked else []
     if comparison.is_another_plan:
@@ -177,6 +181,17 @@ def _with_terminal_timeouts(
         return manifest.model_copy(update={name: True}), (note,)
     if manifest.retry_terminal_timeouts and name in settings.model_fields_set and not settings.retry_terminal_timeouts:
         return manifest, (f"{name}=false does not hold: the run was told before to run terminal timeouts again",)
+    return manifest, ()
+
+
+def _with_groups(manifest: RunManifest, settings: RolloutCollectionConfig) -> tuple[RunManifest, tuple[str, ...]]:
+    """Score a task's repeats together where this command or the run says so, and tell where the two differ."""
+    name = "group_scored"
+    if settings.group_scored and not manifest.group_scored:
+        note = f"{name}=true: a task that is not all there runs again whole; the run keeps it once something is sent"
+        return manifest.model_copy(update={name: True}), (note,)
+    if manifest.group_scored and name in settings.model_fields_set and not settings.group_scored:
+        return manifest, (f"{name}=false does not hold: the run was told before that repeats are scored together",)
     return manifest, ()
 
 

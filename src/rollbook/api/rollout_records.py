@@ -33,7 +33,7 @@ from rollbook.records.codec import (
     stamps_of,
 )
 from rollbook.records.coverage import FAILED_DISPOSITIONS, Coverage
-from rollbook.records.disposition import OWED, Disposition, Rules, is_result, is_terminal_failure
+from rollbook.records.disposition import Disposition, Rules, is_result, is_terminal_failure
 from rollbook.records.identity import ATTEMPT_INDEX_KEY_NAME, RUN_ID_KEY, RolloutKey
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.manifest import RunManifest
@@ -308,6 +308,7 @@ class RolloutRecords:
             cap=self.attempt_cap if max_attempts is None else max_attempts,
             retry_terminal_timeouts=self.retry_terminal_timeouts,
             rerun_masked=self.rerun_masked,
+            group_scored=self.manifest.group_scored,
             live_session=self.live_session,
         )
 
@@ -367,4 +368,4 @@ def disposition_word(one: Standing) -> str:
 
 
 def _is_owed(one: Standing) -> bool:
-    return one.planned and one.disposition in OWED
+    return one.planned and one.is_owed

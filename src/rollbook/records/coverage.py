@@ -7,11 +7,13 @@ Rules:
 Source: collection.md §1.12, §6.6, §17.1.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from rollbook.records.disposition import OWED, Disposition
+from rollbook.records.together import reason_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,8 @@ class Coverage:
     `planned = scored + masked + unscored + failed + interrupted + never_started + in_flight + untouched`;
     `failed = retryable + settled + exhausted + held`; `approved` masked results run again; `held_interrupted` of the
     interrupted ones are not run again by themselves; `unplanned` rollouts left records and are in no plan.
-    `failed_by_class` splits `failed` by the class of the failure that stands.
+    `failed_by_class` splits `failed` by the class of the failure that stands. `with_task` counts, by where they stand,
+    rollouts that a resume would leave but for their task, whose repeats are scored together and are not all there.
     """
 
     planned: int
@@ -41,6 +44,7 @@ class Coverage:
     approved: int = 0
     held_interrupted: int = 0
     unplanned: int = 0
+    with_task: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def settled_with_result(self) -> int:
@@ -51,7 +55,12 @@ class Coverage:
     def owed(self) -> int:
         """Rollouts that a resume would run."""
         runs_again = self.approved + self.retryable + self.interrupted - self.held_interrupted
-        return runs_again + self.never_started + self.untouched
+        return runs_again + self.never_started + self.untouched + self.with_their_tasks
+
+    @property
+    def with_their_tasks(self) -> int:
+        """Rollouts that a resume would run for the sake of their tasks alone."""
+        return sum(self.with_task.values())
 
     @property
     def law_holds(self) -> bool:
@@ -62,11 +71,16 @@ class Coverage:
 
 
 _FAILED: Final = (Disposition.RETRYABLE, Disposition.SETTLED, Disposition.EXHAUSTED, Disposition.HELD)
+_NONE: Final[Mapping[Disposition, int]] = {}
 FAILED_DISPOSITIONS: Final = frozenset(_FAILED)
 
 
 def covered(
-    counts: Mapping[Disposition, int], classes: Mapping[str, int], planned: int | None, unplanned: int
+    counts: Mapping[Disposition, int],
+    classes: Mapping[str, int],
+    planned: int | None,
+    unplanned: int,
+    with_task: Mapping[Disposition, int] = _NONE,
 ) -> Coverage:
     """Return the coverage that `counts` come to; of `planned` rollouts, those that are not counted are untouched."""
     total = sum(counts.values())
@@ -89,7 +103,15 @@ def covered(
         approved=counts.get(Disposition.APPROVED, 0),
         held_interrupted=counts.get(Disposition.HELD_INTERRUPTED, 0),
         unplanned=unplanned,
+        with_task=_by_reason(with_task),
     )
+
+
+def _by_reason(counts: Mapping[Disposition, int]) -> Mapping[str, int]:
+    reasons: Counter[str] = Counter()
+    for disposition, count in counts.items():
+        reasons[reason_of(disposition)] += count
+    return dict(sorted(reasons.items()))
 
 
 def runs_again(disposition: Disposition) -> bool:

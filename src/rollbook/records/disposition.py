@@ -57,7 +57,8 @@ class Rules:
 
     `cap`: failures that a rollout may have. `retry_terminal_timeouts`: terminal failures of the timeout classes run
     again. `release_held`: held rollouts run again. `rerun_masked`: (task, rollout, attempt) of masked results that an
-    operator approved to run again. `live_session`: the session that runs now, if any.
+    operator approved to run again. `live_session`: the session that runs now, if any. `group_scored`: a task's repeats
+    are scored together, and run again together.
     """
 
     cap: int = DEFAULT_CAP
@@ -65,6 +66,7 @@ class Rules:
     release_held: bool = False
     rerun_masked: frozenset[tuple[int, int, int]] = frozenset()
     live_session: int | None = None
+    group_scored: bool = False
 
 
 DEFAULT_RULES: Final = Rules()

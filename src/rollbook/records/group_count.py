@@ -16,7 +16,11 @@ from rollbook.records.table import NO_ROW, RecordTable
 
 @dataclass(slots=True)
 class GroupCount:
-    """The counts of one group. `server` is the stamped one, else the one that its records name."""
+    """The counts of one group. `server` is the stamped one, else the one that its records name.
+
+    `with_task` counts, by where they stand, rollouts that run again for the sake of their task alone; the rewards that
+    they have add up to `rewards_with_task`.
+    """
 
     agent: str | None
     server: str | None
@@ -25,6 +29,8 @@ class GroupCount:
     kinds: Counter[str] = field(default_factory=Counter)
     rewards: float = 0.0
     final_zeros: int = 0
+    with_task: Counter[Disposition] = field(default_factory=Counter)
+    rewards_with_task: float = 0.0
 
     def add(self, disposition: Disposition, table: RecordTable, row: int, count: int, rewards: float) -> None:
         """Count `count` rollouts that stand as `row` of `table` does, with the sum of their `rewards`."""
@@ -45,10 +51,15 @@ class GroupCount:
             if disposition is Disposition.SETTLED and failed.counts_as_zero:
                 self.final_zeros += count
 
+    def add_with_task(self, disposition: Disposition, reward: float) -> None:
+        """Count a rollout that was counted where it stands and runs again with its task."""
+        self.with_task[disposition] += 1
+        self.rewards_with_task += reward
+
     @property
     def coverage(self) -> Coverage:
         """Where the group's planned rollouts stand."""
-        return covered(self.dispositions, self.classes, None, 0)
+        return covered(self.dispositions, self.classes, None, 0, self.with_task)
 
     @property
     def mean_reward(self) -> float | None:
@@ -61,7 +72,9 @@ def coverage_of(groups: Iterable[GroupCount], planned: int | None = None, unplan
     """Return where the rollouts of all `groups` stand, together with `unplanned` ones."""
     counts: Counter[Disposition] = Counter()
     classes: Counter[str] = Counter()
+    with_task: Counter[Disposition] = Counter()
     for group in groups:
         counts.update(group.dispositions)
         classes.update(group.classes)
-    return covered(counts, classes, planned, unplanned)
+        with_task.update(group.with_task)
+    return covered(counts, classes, planned, unplanned, with_task)

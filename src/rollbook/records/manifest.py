@@ -52,7 +52,8 @@ class RunManifest(BaseModel):
 
     `output`: the name of the file of results; other names of that stem are not this run's. `adopted`: rows that name no
     run belong to it as well. `unreserved`: so many records of attempts of which no log tells were there when it was
-    adopted, or told to go on without them. Source: collection.md §1.8.
+    adopted, or told to go on without them. `group_scored`: repeats of a task are scored together. Source: collection.md
+    §1.8.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -68,6 +69,7 @@ class RunManifest(BaseModel):
     max_rollout_attempts: int = Field(default=DEFAULT_CAP, ge=1)
     attempt_extension: int = Field(default=0, ge=0)
     retry_terminal_timeouts: bool = False
+    group_scored: bool = False
     rerun_masked: frozenset[tuple[int, int, int]] = frozenset()
     pending_rejudges: tuple[Mapping[str, object], ...] = ()
     adopted: bool = False

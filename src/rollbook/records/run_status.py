@@ -19,6 +19,7 @@ DONE: Final = 0
 RESUMABLE: Final = 3
 INCOMPLETE: Final = 4
 VIOLATED: Final = 5
+WITH_TASK: Final = "of a task that runs again whole"
 
 
 class RunState(StrEnum):
@@ -124,7 +125,7 @@ def code_of(coverage: Coverage, *, believable: bool = True, require_complete: bo
     """Return what a run of this coverage ends with, whose files can be believed or not."""
     if not (believable and coverage.law_holds):
         return VIOLATED
-    if require_complete and coverage.scored < coverage.planned:
+    if require_complete and (coverage.scored < coverage.planned or coverage.owed):
         return INCOMPLETE
     return RESUMABLE if coverage.owed or coverage.in_flight else DONE
 
@@ -143,32 +144,34 @@ def owed_by(coverage: Coverage) -> Mapping[str, int]:
             "never started": coverage.never_started,
             "untouched": coverage.untouched,
             "masked, approved to run again": coverage.approved,
+            WITH_TASK: coverage.with_their_tasks,
         }
     )
 
 
 def not_owed_by(coverage: Coverage) -> Mapping[str, int]:
     """Return how many rollouts a resume would leave, by reason; what is in flight is in neither count."""
+    by_themselves = {
+        "scored": coverage.scored,
+        "masked": coverage.masked - coverage.approved,
+        "unscored": coverage.unscored,
+        "settled": coverage.settled,
+        "exhausted": coverage.exhausted,
+        "held": coverage.held + coverage.held_interrupted,
+    }
     return _without_zeros(
-        {
-            "scored": coverage.scored,
-            "masked": coverage.masked - coverage.approved,
-            "unscored": coverage.unscored,
-            "settled": coverage.settled,
-            "exhausted": coverage.exhausted,
-            "held": coverage.held + coverage.held_interrupted,
-        }
+        {reason: count - coverage.with_task.get(reason, 0) for reason, count in by_themselves.items()}
     )
 
 
 def summed(coverages: Sequence[Coverage]) -> Coverage:
     """Return the coverage of several plans taken together."""
-    classes: Counter[str] = Counter()
-    for coverage in coverages:
-        classes.update(coverage.failed_by_class)
-    counts = [part.name for part in fields(Coverage) if part.name != "failed_by_class"]
+    split = ("failed_by_class", "with_task")
+    counts = [part.name for part in fields(Coverage) if part.name not in split]
     sums = {name: sum(getattr(coverage, name) for coverage in coverages) for name in counts}
-    return Coverage(**sums, failed_by_class=dict(sorted(classes.items())))
+    splits = {name: counted(getattr(coverage, name) for coverage in coverages) for name in split}
+    classes, with_task = (dict(sorted(splits[name].items())) for name in split)
+    return Coverage(**sums, failed_by_class=classes, with_task=with_task)
 
 
 def counted(mappings: Iterable[Mapping[str, int]]) -> Mapping[str, int]:

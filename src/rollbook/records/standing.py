@@ -25,6 +25,7 @@ from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Evidence, Failed, NeverStarted, Omitted, Outcome, Result
 from rollbook.records.record import Record
 from rollbook.records.table import NO_ROW, SCORED_KIND, RecordTable, renumbered
+from rollbook.records.together import STAYS_OUT, is_broken, largest_task
 
 __all__ = ["Coverage", "Standing", "Standings", "supersedes"]
 
@@ -48,12 +49,21 @@ def supersedes(new: Record, current: Record | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where one rollout stands: its disposition, the record that decides (if one does), and why nothing was sent."""
+    """Where one rollout stands: its disposition, and the record that decides (if one does).
+
+    `with_task`: it is not owed by itself, and runs again because its task's repeats are scored together.
+    """
 
     key: RolloutKey
     disposition: Disposition
     record: Record | None
     planned: bool
+    with_task: bool = False
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether a resume would run it."""
+        return self.with_task or self.disposition in OWED
 
 
 @dataclass(slots=True)
@@ -185,9 +195,36 @@ class Standings:
             yield self._at(seat, unpacked_key(number), rules)
 
     def _at(self, seat: int, key: RolloutKey, rules: Rules) -> Standing:
+        standing, planned = self._by_itself(seat, key, rules), bool(self.columns.flags[seat] & PLANNED)
+        taken = rules.group_scored and planned and standing.disposition not in STAYS_OUT
+        return replace(standing, with_task=True) if taken and self._is_broken(key.task, rules) else standing
+
+    def _by_itself(self, seat: int, key: RolloutKey, rules: Rules) -> Standing:
         record = self.table.record(self.columns.row[seat], key) if self.columns.row[seat] != NO_ROW else None
         disposition = self._later(seat, disposition_of(record, self.columns.spent[seat], rules), rules)
         return Standing(key, disposition, record, bool(self.columns.flags[seat] & PLANNED))
+
+    def _is_broken(self, task: int, rules: Rules) -> bool:
+        """Whether `task`, whose repeats are scored together, has to run again whole."""
+
+        def stands(number: int, seat: int) -> Disposition:
+            if self._is_plainly_scored(seat):
+                return Disposition.SCORED
+            return self._by_itself(seat, unpacked_key(number), rules).disposition
+
+        return is_broken(self.columns, task, stands, self._lost_later)
+
+    def _is_plainly_scored(self, seat: int) -> bool:
+        """Whether a reward stands, and every attempt ended."""
+        row, attempts = self.columns.row[seat], self.columns.attempts
+        if row == NO_ROW or self.table.kinds[row] != SCORED_KIND or seat in attempts.handed_out.wide:
+            return False
+        return not attempts.handed_out.bits[seat] & ~attempts.ended.bits[seat]
+
+    def _lost_later(self, seat: int) -> bool:
+        """Whether an attempt after the one that stands was handed out and did not end."""
+        attempt = self.columns.attempts.open_attempt(seat)
+        return attempt is not None and self._is_latest(seat, attempt)
 
     def _later(self, seat: int, disposition: Disposition, rules: Rules) -> Disposition:
         """Return what `disposition`, by the rollout's records alone, is once attempts without an ending count."""
@@ -223,9 +260,36 @@ class Standings:
             row, all_ended = rows[seat], not handed_out.bits[seat] & ~ended.bits[seat]
             if row != NO_ROW and kinds[row] == SCORED_KIND and all_ended and seat not in handed_out.wide:
                 return False
-            return self._at(seat, unpacked_key(number), rules).disposition in OWED
+            return self._by_itself(seat, unpacked_key(number), rules).disposition in OWED
+
+        return self._owed_together(rules, is_owed) if rules.group_scored else is_owed
+
+    def _owed_together(self, rules: Rules, by_itself: Callable[[int], bool]) -> Callable[[int], bool]:
+        """Return the test for tasks whose repeats are scored together; one that was found whole is not asked again."""
+        whole: int | None = None
+
+        def is_owed(number: int) -> bool:
+            nonlocal whole
+            task = number >> 32
+            if task == whole:
+                return False
+            if by_itself(number):
+                return True
+            seat = self.columns.seats[number]
+            if not self.columns.flags[seat] & PLANNED or self._in_flight(seat, number, rules):
+                return False
+            broken = self._is_broken(task, rules)
+            whole = whole if broken else task
+            return broken
 
         return is_owed
+
+    def _in_flight(self, seat: int, number: int, rules: Rules) -> bool:
+        return self._by_itself(seat, unpacked_key(number), rules).disposition is Disposition.IN_FLIGHT
+
+    def largest_task(self) -> tuple[int, int] | None:
+        """Return the task of which the plan holds most rollouts, and how many; None of an empty plan."""
+        return largest_task(self.columns)
 
     def tasks(self) -> int:
         """Return how many tasks the plan or a record names."""
@@ -283,7 +347,20 @@ class Standings:
             standing, row = self._at(seat, unpacked_key(key), rules), self.columns.row[seat]
             reward = self.table.rewards[row] if standing.disposition is Disposition.SCORED else 0.0
             groups[self.columns.group[seat]].add(standing.disposition, self.table, row, 1, reward)
+        if rules.group_scored:
+            self._count_with_tasks(groups, rules)
         return tuple(group for group in groups if group.dispositions), unplanned
+
+    def _count_with_tasks(self, groups: list[GroupCount], rules: Rules) -> None:
+        """Count what runs again because its task's repeats are scored together."""
+        is_owed = self.owed_test(rules)
+        for number, seat in self.columns.seats.items():
+            if self.columns.flags[seat] & PLANNED and is_owed(number):
+                disposition = self._by_itself(seat, unpacked_key(number), rules).disposition
+                if disposition not in STAYS_OUT:
+                    scored = disposition is Disposition.SCORED
+                    reward = self.table.rewards[self.columns.row[seat]] if scored else 0.0
+                    groups[self.columns.group[seat]].add_with_task(disposition, reward)
 
     def attempts_handed_out(self) -> int:
         """Return how many attempt numbers were handed out."""

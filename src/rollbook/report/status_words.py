@@ -31,6 +31,7 @@ REASONS: Final[Mapping[str, str]] = {
     "never started": "planned, and deliberately not sent",
     "untouched": "nothing was written about them yet",
     "masked, approved to run again": "an operator approved it",
+    "of a task that runs again whole": "its repeats are scored together, and not all of them are there",
     "scored": "a reward counts",
     "masked": "a reward was given that is no measurement",
     "unscored": "a result without a reward",

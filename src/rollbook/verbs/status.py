@@ -28,7 +28,16 @@ from rollbook.records.disposition import Disposition, Rules
 from rollbook.records.group_count import GroupCount, coverage_of
 from rollbook.records.identity import RolloutKey
 from rollbook.records.manifest import SessionEntry
-from rollbook.records.run_status import Damage, GroupStatus, RunState, RunStatus, SessionStatus, not_owed_by, owed_by
+from rollbook.records.run_status import (
+    WITH_TASK,
+    Damage,
+    GroupStatus,
+    RunState,
+    RunStatus,
+    SessionStatus,
+    not_owed_by,
+    owed_by,
+)
 from rollbook.records.story import NotScored, Story
 from rollbook.verbs.story import told
 
@@ -134,8 +143,8 @@ def not_scored(output: Path) -> tuple[NotScored, ...]:
     found: dict[tuple[str, bool], list[RolloutKey]] = {}
     counts: Counter[tuple[str, bool]] = Counter()
     for standing in reading.history.standings.standings(reading.rules):
-        if standing.planned and standing.disposition is not Disposition.SCORED:
-            why = _why(standing.disposition)
+        if standing.planned and (standing.with_task or standing.disposition is not Disposition.SCORED):
+            why = (WITH_TASK, True) if standing.with_task else _why(standing.disposition)
             counts[why] += 1
             named = found.setdefault(why, [])
             named += [standing.key][: _FIRST_NAMED - len(named)]
@@ -157,6 +166,7 @@ def _rules(history: History, live_session: int | None) -> Rules:
         cap=manifest.attempt_cap,
         retry_terminal_timeouts=manifest.retry_terminal_timeouts,
         rerun_masked=manifest.rerun_masked,
+        group_scored=manifest.group_scored,
         live_session=live_session,
     )
 

@@ -41,6 +41,7 @@ _WHY: Final = {
     Disposition.IN_FLIGHT: "nothing yet: it is in flight",
     Disposition.UNTOUCHED: "run it: nothing was sent yet",
 }
+_WITH_TASK: Final = "run it again: the repeats of its task are scored together, and not all of them are there"
 
 
 def told(paths: RunPaths, history: History, standing: Standing, *, alive: bool) -> Story:
@@ -48,7 +49,7 @@ def told(paths: RunPaths, history: History, standing: Standing, *, alive: bool) 
     chapters = [*_of_log(paths, standing), *_of_records(paths, history, standing)]
     chapters += _unended(history, chapters, alive=alive)
     chapters.sort(key=_position)
-    resume = _WHY[standing.disposition]
+    resume = _WITH_TASK if standing.with_task else _WHY[standing.disposition]
     return Story(standing.key, standing.planned, tuple(chapters), standing.disposition.value.replace("_", " "), resume)
 
 
