@@ -38,9 +38,13 @@ def _counts(snapshot: Snapshot) -> list[str]:
         (snapshot.failed, "failed"),
         (snapshot.interrupted, "interrupted"),
         (snapshot.never_started, "never started"),
-        (snapshot.in_flight, "in flight"),
     ]
-    return [f"{count} {name}" for count, name in named if count]
+    flying = [f"{_of_limit(snapshot)} in flight"] if snapshot.in_flight else []
+    return [*(f"{count} {name}" for count, name in named if count), *flying]
+
+
+def _of_limit(snapshot: Snapshot) -> str:
+    return f"{snapshot.in_flight}" if snapshot.limit is None else f"{snapshot.in_flight} of {snapshot.limit}"
 
 
 def _pace(snapshot: Snapshot) -> list[str]:

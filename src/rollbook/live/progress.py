@@ -2,6 +2,7 @@
 
 Rules:
 * A rollout counts once, by the record that stands for it, however many attempts it took.
+* A rollout that stands without a score is remembered in a few bytes; a scored one is not sent again in its session.
 * The mean is over rollouts whose reward counts, and is always shown with how many it covers.
 * What was in flight when the run ended is in flight no longer.
 * Adding an event costs the same early and late in a run.
@@ -11,19 +12,33 @@ Source: collection.md §3.9.
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Final
 
-from rollbook.records.event import AttemptEnded, AttemptRefused, AttemptStarted, Event, RunEnded, RunPlanned
+from rollbook.records.event import (
+    AttemptEnded,
+    AttemptRefused,
+    AttemptStarted,
+    ConcurrencyChanged,
+    Event,
+    RunEnded,
+    RunPlanned,
+)
+from rollbook.records.marks import Marks
 from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Outcome, Scored, Unscored
 from rollbook.records.record import Record
-from rollbook.records.standing import Standings
 
+_REMEMBERED: Final[tuple[type[Outcome], ...]] = (Masked, Unscored, Failed, Interrupted, NeverStarted, Evidence)
+_MARKS: Final[dict[type[Outcome], int]] = {kind: mark for mark, kind in enumerate(_REMEMBERED, 1)}
 _SECONDS_A_MINUTE = 60.0
 _SHORTEST_RATED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Where a run is. Rates are per minute, durations in seconds; `mean_reward` is None while nothing is scored."""
+    """Where a run is. Rates are per minute, durations in seconds; `mean_reward` is None while nothing is scored.
+
+    `limit` rollouts may be in flight; None where that is not known.
+    """
 
     planned: int = 0
     finished: int = 0
@@ -34,6 +49,7 @@ class Snapshot:
     interrupted: int = 0
     never_started: int = 0
     in_flight: int = 0
+    limit: int | None = None
     mean_reward: float | None = None
     elapsed: float = 0.0
     per_minute: float | None = None
@@ -49,11 +65,14 @@ class Progress:
     _planned: int = 0
     _settled_before: int = 0
     _scored_before: int = 0
-    _standings: Standings = field(default_factory=Standings)
+    _marks: Marks = field(default_factory=Marks)
     _counts: Counter[type[Outcome]] = field(default_factory=Counter)
     _rewards: float = 0.0
     _in_flight: int = 0
+    _limit: int | None = None
     _ended: bool = False
+    endings: int = 0
+    """How many attempts ended."""
 
     @property
     def is_planned(self) -> bool:
@@ -62,33 +81,43 @@ class Progress:
 
     def add(self, event: Event) -> None:
         """Fold one event."""
+        if isinstance(event, AttemptStarted):
+            self._in_flight += 1
+        elif isinstance(event, AttemptEnded):
+            self._end(event.record)
+        elif isinstance(event, AttemptRefused):
+            self._in_flight = max(0, self._in_flight - 1)
+        else:
+            self._add_rare(event)
+
+    def _add_rare(self, event: Event) -> None:
         match event:
             case RunPlanned():
                 self._planned, self._settled_before = event.rollouts, event.settled
                 self._scored_before, self._rewards = event.settled_scored, event.settled_rewards
-            case AttemptStarted():
-                self._in_flight += 1
-            case AttemptEnded(record=record):
-                self._in_flight = max(0, self._in_flight - (0 if isinstance(record.outcome, NeverStarted) else 1))
-                self._stand(record)
-            case AttemptRefused():
-                self._in_flight = max(0, self._in_flight - 1)
+            case ConcurrencyChanged(server=None):
+                self._limit = event.limit
             case RunEnded():
                 self._ended = True
+            case _:
+                pass
 
-    def _stand(self, record: Record) -> None:
-        before = self._standings.of(record.key)
-        self._standings.add(record)
-        if before is not None:
-            self._count(before.outcome, -1)
-        now = self._standings.of(record.key)
-        if now is not None:
-            self._count(now.outcome, 1)
-
-    def _count(self, outcome: Outcome, by: int) -> None:
-        self._counts[type(outcome)] += by
+    def _end(self, record: Record) -> None:
+        outcome = record.outcome
+        kind = type(outcome)
+        self.endings += 1
+        if kind is not NeverStarted and self._in_flight:
+            self._in_flight -= 1
+        mark = self._marks.of(record.key)
+        if mark:
+            if kind is NeverStarted or kind is Evidence:
+                return
+            self._counts[_REMEMBERED[mark - 1]] -= 1
+        self._counts[kind] += 1
         if isinstance(outcome, Scored):
-            self._rewards += by * outcome.reward
+            self._rewards += outcome.reward
+        if mark or kind is not Scored:
+            self._marks.put(record.key, _MARKS.get(kind, 0))
 
     def snapshot(self, now: float) -> Snapshot:
         """Return the counts at `now`, monotonic seconds."""
@@ -108,6 +137,7 @@ class Progress:
             interrupted=counts[Interrupted],
             never_started=counts[NeverStarted],
             in_flight=0 if self._ended else self._in_flight,
+            limit=self._limit,
             mean_reward=self._rewards / scored if scored else None,
             elapsed=elapsed,
             per_minute=rate * _SECONDS_A_MINUTE if rate else None,

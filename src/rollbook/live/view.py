@@ -2,17 +2,15 @@
 
 Rules:
 * A view is an observer: it is handed events, and never reaches the run.
-* Lines are timed, not counted: at most one in `_AT_MOST_EVERY` seconds, at least one in `_AT_LEAST_EVERY` while
-  `beat` is called, and the last one says what the artifacts hold.
-* The first failures of each class and cause are told as they happen; the rest are counted, so that a log stays small.
-* Text that came from data is escaped before it is written.
+* Lines are timed, not counted: at most one in `_AT_MOST_EVERY` seconds, fewer the longer a run takes, at least one in
+  `_AT_LEAST_EVERY`, and the last one says what the artifacts hold.
+* `beat` writes and draws what is timed; `observe` counts, asks for no time, and costs a few microseconds.
 
 Source: collection.md §3.9; cases RC-56, RC-61.
 """
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, Protocol, TextIO
@@ -23,20 +21,24 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from rollbook.clock import Clock
-from rollbook.live.escape import escaped
 from rollbook.live.line import line
+from rollbook.live.notices import Notices
 from rollbook.live.progress import Progress
-from rollbook.records.event import AttemptEnded, Event, RunEnded, RunNoted, RunPlanned
-from rollbook.records.outcome import Failed, Interrupted, Outcome
-from rollbook.records.record import Record
+from rollbook.records.event import AttemptEnded, AttemptRefused, AttemptStarted, Event, RunEnded, RunPlanned
+from rollbook.records.outcome import Scored
 
 _AT_MOST_EVERY: Final = 5.0
 _AT_LEAST_EVERY: Final = 30.0
 _BEAT: Final = 1.0
-_TOLD_PER_CLASS: Final = 3
-_LONGEST_MESSAGE: Final = 200
-_LONGEST_CAUSE: Final = 160
-_KEPT: Final = "\n\t"
+_LINES_A_RUN: Final = 120
+_SILENT: Final = (AttemptStarted, AttemptRefused)
+
+
+def is_silent(event: Event) -> bool:
+    """Whether `event` is counted and nothing else: most are."""
+    if isinstance(event, AttemptEnded):
+        return isinstance(event.record.outcome, Scored)
+    return isinstance(event, _SILENT)
 
 
 class View(Protocol):
@@ -55,36 +57,6 @@ class View(Protocol):
         ...
 
 
-class FailureLines:
-    """Which failures are told in full: the first of each class and cause."""
-
-    def __init__(self) -> None:
-        self._told: Counter[tuple[str, str]] = Counter()
-
-    def line_for(self, record: Record, cause: str | None = None) -> str | None:
-        """Return the line that tells of `record` and its `cause`, or None when it is only counted."""
-        failure = _failure(record.outcome)
-        if failure is None:
-            return None
-        failure_class, message = failure
-        why = (cause or "")[:_LONGEST_CAUSE]
-        self._told[failure_class, why] += 1
-        told = self._told[failure_class, why]
-        if told > _TOLD_PER_CLASS:
-            return None
-        more = " (further ones of this class are counted)" if told == _TOLD_PER_CLASS else ""
-        said = ": ".join(part for part in (message[:_LONGEST_MESSAGE], why) if part)
-        return escaped(f"rollout {record.key} {failure_class}: {said}{more}")
-
-
-def _failure(outcome: Outcome) -> tuple[str, str] | None:
-    match outcome:
-        case Failed() | Interrupted():
-            return outcome.failure_class, outcome.message
-        case _:
-            return None
-
-
 class LineView:
     """Whole lines, for a log file or a pipe."""
 
@@ -92,52 +64,42 @@ class LineView:
         self._stream = stream
         self._clock = clock
         self._progress = Progress(clock.monotonic())
-        self._failures = FailureLines()
+        self._notices = Notices()
         self._last = clock.monotonic()
+        self._told_endings = 0
         self._closed = False
 
     def observe(self, event: Event) -> None:
-        """Fold `event`; write a line when one is due."""
+        """Fold `event`, and write what is told of it."""
         self._progress.add(event)
-        match event:
-            case RunNoted(text):
-                self._write(escaped(text, _KEPT))
-            case RunPlanned():
-                self._write_plan(event)
-            case AttemptEnded():
-                self._tell(event)
-            case RunEnded():
-                self.close()
-            case _:
-                return
-
-    def _write_plan(self, plan: RunPlanned) -> None:
-        settled = f", {plan.settled} of them settled before" if plan.settled else ""
-        self._write(f"{plan.tasks} tasks, {plan.rollouts} rollouts planned{settled}")
-        self._last = self._progress.started_at = self._clock.monotonic()
-
-    def _tell(self, ended: AttemptEnded) -> None:
-        told = self._failures.line_for(ended.record, ended.cause)
+        if is_silent(event):
+            return
+        told = self._notices.line_for(event)
         if told is not None:
             self._write(told)
-        self._write_if_older_than(_AT_MOST_EVERY)
+        if isinstance(event, RunPlanned):
+            self._last = self._progress.started_at = self._clock.monotonic()
+        elif isinstance(event, RunEnded):
+            self.close()
 
     def beat(self) -> None:
-        """Write a line when none was written for a while: a sign of life."""
-        self._write_if_older_than(_AT_LEAST_EVERY)
+        """Write where the run stands when that is due: soon after something ended, later as a sign of life."""
+        now = self._clock.monotonic()
+        age = now - self._last
+        moved = self._progress.endings != self._told_endings
+        if not self._closed and age >= (self._interval(now) if moved else _AT_LEAST_EVERY):
+            self._last, self._told_endings = now, self._progress.endings
+            self._write(line(self._progress.snapshot(now)))
+
+    def _interval(self, now: float) -> float:
+        """Return the seconds between two lines: a longer run has fewer, so that its log stays small."""
+        return min(max(_AT_MOST_EVERY, (now - self._progress.started_at) / _LINES_A_RUN), _AT_LEAST_EVERY)
 
     def close(self) -> None:
         """Write where the run stands now, once."""
         if not self._closed and self._progress.is_planned:
             self._write(line(self._progress.snapshot(self._clock.monotonic())))
         self._closed = True
-
-    def _write_if_older_than(self, seconds: float) -> None:
-        now = self._clock.monotonic()
-        if self._closed or now - self._last < seconds:
-            return
-        self._last = now
-        self._write(line(self._progress.snapshot(now)))
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -151,7 +113,7 @@ class TerminalView:
     def __init__(self, console: Console, clock: Clock) -> None:
         self._clock = clock
         self._progress = Progress(clock.monotonic())
-        self._failures = FailureLines()
+        self._notices = Notices()
         self._spinner = Spinner("dots")
         self._live = Live(self._spinner, console=console, refresh_per_second=2, transient=True)
         self._closed = False
@@ -159,16 +121,14 @@ class TerminalView:
     def observe(self, event: Event) -> None:
         """Fold `event`; the line is redrawn by `beat`."""
         self._progress.add(event)
-        if isinstance(event, RunNoted):
-            self._live.console.print(Text(escaped(event.text, _KEPT)))
-        elif isinstance(event, RunPlanned):
+        if is_silent(event):
+            return
+        if isinstance(event, RunPlanned):
             self._progress.started_at = self._clock.monotonic()
-        elif isinstance(event, AttemptEnded):
-            told = self._failures.line_for(event.record, event.cause)
-            if told is not None:
-                self._live.console.print(Text(told))
         elif isinstance(event, RunEnded):
             self.close()
+        elif (told := self._notices.line_for(event)) is not None:
+            self._live.console.print(Text(told))
 
     def beat(self) -> None:
         """Redraw the line with the present counts."""

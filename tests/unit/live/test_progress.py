@@ -1,13 +1,25 @@
 """The fold behind the progress line."""
 
+from collections import Counter
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rollbook.live.line import duration, line
 from rollbook.live.progress import Progress, Snapshot
-from rollbook.records.event import AttemptEnded, AttemptRefused, AttemptStarted, RunEnded, RunPlanned
+from rollbook.records.event import (
+    AttemptEnded,
+    AttemptRefused,
+    AttemptStarted,
+    ConcurrencyChanged,
+    RunEnded,
+    RunPlanned,
+)
 from rollbook.records.identity import RolloutKey
-from rollbook.records.outcome import Failed, Interrupted, Masked, NeverStarted, Scored, Unscored
+from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Scored, Unscored
 from rollbook.records.record import Record
+from rollbook.records.standing import Standings
 
 
 def ended(task, outcome, attempt=0, run_id="r"):
@@ -46,11 +58,46 @@ def test_a_rollout_that_fails_and_then_scores_counts_once_as_scored():
     assert (seen.finished, seen.failed, seen.scored, seen.in_flight) == (1, 0, 1, 0)
 
 
-def test_a_reward_that_is_replaced_leaves_the_mean():
+def test_a_masked_result_that_is_run_again_is_masked_no_longer():
     progress = fold(
-        RunPlanned(1, 1), started(0), ended(0, Scored(1.0)), started(0, 1), ended(0, Scored(0.0), attempt=1)
+        RunPlanned(1, 1), started(0), ended(0, Masked(1.0)), started(0, 1), ended(0, Scored(0.0), attempt=1)
     )
-    assert progress.snapshot(now=101.0).mean_reward == 0.0
+    seen = progress.snapshot(now=101.0)
+    assert (seen.finished, seen.masked, seen.scored, seen.mean_reward) == (1, 0, 1, 0.0)
+
+
+NOT_SCORED = [
+    Masked(0.5),
+    Unscored(),
+    Failed("agent_run_error"),
+    Interrupted("kill_shaped"),
+    NeverStarted("x"),
+    Evidence("x"),
+]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 600), st.sampled_from(NOT_SCORED)), max_size=40),
+    st.lists(st.integers(0, 600), unique=True, max_size=20),
+)
+def test_the_counts_are_those_of_the_fold_over_all_records(tried, scored):
+    progress, model = fold(RunPlanned(601, 601)), Standings()
+    attempts = Counter()
+    for task, outcome in [*tried, *((task, Scored(1.0)) for task in scored)]:
+        event = ended(task, outcome, attempts[task])
+        attempts[task] += 1
+        progress.add(event)
+        model.add(event.record)
+    stands = Counter(type(record.outcome) for record in model)
+    seen = progress.snapshot(now=101.0)
+    counted = (seen.scored, seen.masked, seen.unscored, seen.failed, seen.interrupted, seen.never_started)
+    assert counted == tuple(stands[kind] for kind in (Scored, Masked, Unscored, Failed, Interrupted, NeverStarted))
+
+
+def test_the_limit_is_shown_once_it_is_known():
+    progress = fold(RunPlanned(9, 9), started(0), started(1), ConcurrencyChanged(64, "it pays", at=0.0))
+    progress.add(ConcurrencyChanged(3, "429", at=0.0, server="agent"))
+    assert "2 of 64 in flight" in line(progress.snapshot(now=101.0))
 
 
 def test_nothing_is_in_flight_once_the_run_ended():

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from rollbook.live.escape import escaped
 from rollbook.live.view import LineView, TerminalView, beating, view_for
-from rollbook.records.event import AttemptEnded, AttemptStarted, RunEnded, RunNoted, RunPlanned
+from rollbook.records.event import AttemptEnded, AttemptStarted, RunEnded, RunNoted, RunPlanned, RunStalled, Waiting
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Failed, Scored
 from rollbook.records.record import Record
@@ -68,6 +68,45 @@ def test_a_log_is_never_silent_for_more_than_thirty_seconds():
     stream, clock = io.StringIO(), HeldClock()
     written_at = a_slow_run(LineView(stream, clock), clock, stream)
     assert max(later - earlier for earlier, later in itertools.pairwise(written_at)) <= 30.0
+
+
+def test_a_log_of_ten_hours_is_small_and_never_silent():
+    stream, clock = io.StringIO(), HeldClock()
+    written_at = a_slow_run(LineView(stream, clock), clock, stream, rollouts=10_000, seconds_each=3.6)
+    assert len(stream.getvalue()) < 200 * 1024
+    assert max(later - earlier for earlier, later in itertools.pairwise(written_at)) <= 30.0 + 3.6
+
+
+class NoClock(HeldClock):
+    """A clock that a test forbids to ask."""
+
+    def monotonic(self):
+        assert self.may_ask
+        return super().monotonic()
+
+    may_ask = True
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_attempts_are_observed_without_asking_for_the_time(terminal):
+    stream, clock = io.StringIO(), NoClock()
+    console = Console(file=stream, force_terminal=True, width=80)
+    view = TerminalView(console, clock) if terminal else LineView(stream, clock)
+    view.observe(RunPlanned(2, 2))
+    clock.may_ask = False
+    view.observe(started(0))
+    view.observe(ended(0, Scored(1.0)))
+    view.observe(ended(1, Failed("agent_run_error", "HTTP 500")))
+    assert "HTTP 500" in stream.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_stalled_run_names_who_it_waits_for(terminal):
+    stream, clock = io.StringIO(), HeldClock()
+    console = Console(file=stream, force_terminal=True, width=200)
+    view = TerminalView(console, clock) if terminal else LineView(stream, clock)
+    view.observe(RunStalled(30.0, 1, (Waiting(RolloutKey(3, 0), 30.0, "env", "127.0.0.1:80", "reading"),)))
+    assert "3-0 reading for 30s on 127.0.0.1:80 (env)" in stream.getvalue()
 
 
 def test_the_last_line_says_what_the_records_say():
