@@ -145,6 +145,14 @@ class IncompleteEvaluationError(RunError):
     exit_code = 4
 
 
+class EarlyStopError(IncompleteEvaluationError):
+    """A run that ended because more attempts were of no use; `resumable`: whether a resume may help as things are."""
+
+    def __init__(self, why: str, *, resumable: bool) -> None:
+        super().__init__(why)
+        self.resumable = resumable
+
+
 class ResumeRefusedError(RunError):
     """A resume that would mix answers, or rewards, of two settings; names every key that differs."""
 

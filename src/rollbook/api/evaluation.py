@@ -10,24 +10,36 @@ Source: collection.md §2, §6.1, §15; servers.md §8.3.
 """
 
 import asyncio
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
 
 from rollbook.api.batch import StatusFile, aggregation_of
-from rollbook.api.options import policy_of, run_of
+from rollbook.api.options import ceilings_of, policy_of, run_of
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
 from rollbook.api.session import PlanLines, Planned, Session
 from rollbook.api.unsupported import refuse_unsupported
 from rollbook.clock import Clock, SystemClock
+from rollbook.dispatch.ceilings import Ceilings
+from rollbook.dispatch.dispatcher import Dispatcher
 from rollbook.dispatch.observing import Guarded
+from rollbook.dispatch.steering import Steering
 from rollbook.dispatch.stop import Stop
-from rollbook.errors import IncompleteEvaluationError, LedgerError, NothingProducedError, RunError, RunStoppedError
+from rollbook.errors import (
+    EarlyStopError,
+    IncompleteEvaluationError,
+    LedgerError,
+    NothingProducedError,
+    RunError,
+    RunStoppedError,
+)
 from rollbook.ledger.contradictions import unplanned
 from rollbook.ledger.run import explained, files_of
+from rollbook.outcomes.early_stop import EarlyStop, EarlyStops
 from rollbook.records.codec import RunStamp
 from rollbook.records.coverage import Coverage
+from rollbook.records.ending import Ending
 from rollbook.records.event import Observe, RunNoted, RunPlanned
 from rollbook.records.json_values import JsonObject
 from rollbook.records.run_status import RunState
@@ -35,6 +47,7 @@ from rollbook.scoring.tally import scores_of
 from rollbook.verbs.aggregate import aggregate
 from rollbook.verbs.batch_status import IncompleteReason
 from rollbook.verbs.collect import Engine, collect
+from rollbook.verbs.control import served
 from rollbook.verbs.status import read_run
 
 
@@ -114,6 +127,12 @@ class _Evaluation:
         self._settings = session.request.settings
         self._observe = observe
         self._told = 0
+        self._early: EarlyStop | None = None
+        self._early_stops = EarlyStops(
+            violations=self._settings.environment_protocol_violation_stop_after,
+            failures=self._settings.stop_after_failures,
+        )
+        self._ceilings: Ceilings | None = None
         self.stop = stop
 
     def tell_notes(self) -> None:
@@ -166,6 +185,7 @@ class _Evaluation:
     async def _concluded(self, coverage: Coverage, sent: int, status: StatusFile) -> EvaluationResult:
         if self.stop.why is not None:
             status.write(RunState.INTERRUPTED, reason=IncompleteReason.INTERRUPTED)
+            self._raise_early_stop(coverage)
             return self._result(coverage, [])
         try:
             self._refuse_empty(coverage, sent)
@@ -191,6 +211,14 @@ class _Evaluation:
             self._paths, session.manifest, session.standings, rules, session.clock, settings.batch_manifest_fpath
         )
 
+    @asynccontextmanager
+    async def _steered(self, dispatcher: Dispatcher) -> AsyncIterator[None]:
+        """Let other processes steer the run while it goes on."""
+        self._ceilings = dispatcher.ceilings
+        clock = self._session.clock
+        async with served(self._paths, Steering(dispatcher), lambda text: self._observe(RunNoted(text)), clock):
+            yield
+
     async def _collect(self) -> None:
         session = self._session
         engine = Engine(
@@ -201,8 +229,22 @@ class _Evaluation:
             self._observe,
             session.clock,
             self.stop,
+            ceilings_of(self._settings, self._observe),
+            self._further,
+            self._steered,
         )
         await collect(PlanLines(session), session.run, session.standings, engine)
+
+    def _further(self, server: str, ending: Ending) -> str | None:
+        """Return why the run stops after `ending`, if it does."""
+        self._early = self._early_stops.observe(server, ending) or self._early
+        return None if self._early is None else self._early.why
+
+    def _raise_early_stop(self, coverage: Coverage) -> None:
+        if self._early is not None:
+            error = EarlyStopError(self._early.why, resumable=self._early.resumable)
+            error.result = self._result(coverage, [])
+            raise error
 
     def _refuse_empty(self, coverage: Coverage, sent: int) -> None:
         try:

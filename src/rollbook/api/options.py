@@ -11,7 +11,8 @@ from typing import Final
 from rollbook.clock import Clock
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.roots import resolve_read_path
-from rollbook.dispatch.dispatcher import Policy
+from rollbook.dispatch.ceilings import Ceilings
+from rollbook.dispatch.policy import Budget, Limits, Policy
 from rollbook.errors import ConfigPathNotFoundError, InputError
 from rollbook.inputs.jsonl import read_source_rows
 from rollbook.inputs.prompts import PromptConfig, load_prompt_config
@@ -20,6 +21,7 @@ from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.run import Run
 from rollbook.ledger.writer import Durability
 from rollbook.plan.options import PlanOptions, RoutingMode
+from rollbook.records.event import Observe
 from rollbook.records.json_values import JsonObject
 from rollbook.records.source import SourceRow
 
@@ -90,14 +92,31 @@ def plan_options(settings: RolloutCollectionConfig, only_agent: str | None) -> P
 
 def policy_of(settings: RolloutCollectionConfig) -> Policy:
     """Return how the settings drive dispatch."""
-    limits = (settings.num_samples_in_parallel, settings.max_resident_rollout_tasks)
-    lanes = min((limit for limit in limits if limit is not None), default=UNLIMITED_LANES)
+    budget = settings.dispatch_budget_s
     return Policy(
-        lanes=lanes,
+        lanes=_hard_ceiling(settings) or UNLIMITED_LANES,
         route_failures=settings.route_failures_to_sidecar,
         grace=settings.interrupt_grace_s,
         retry_for=settings.retry_for_s,
+        limits=Limits(
+            rollout=settings.rollout_timeout_s,
+            response=settings.rollout_response_timeout_s,
+            body=settings.rollout_body_timeout_s,
+        ),
+        budget=None if budget is None else Budget(budget, settings.drain_margin_s),
     )
+
+
+def ceilings_of(settings: RolloutCollectionConfig, observe: Observe, floor: int = 1) -> Ceilings:
+    """Return how many rollouts the settings let be in flight; `floor` is the size of the largest group."""
+    hard = _hard_ceiling(settings)
+    auto = settings.adaptive_concurrency
+    return Ceilings(hard if auto else hard or UNLIMITED_LANES, auto=auto, floor=floor, told=observe)
+
+
+def _hard_ceiling(settings: RolloutCollectionConfig) -> int | None:
+    limits = (settings.num_samples_in_parallel, settings.max_resident_rollout_tasks)
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def run_of(settings: RolloutCollectionConfig, clock: Clock) -> Run:

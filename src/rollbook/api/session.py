@@ -33,7 +33,7 @@ from rollbook.ledger.run import Draft, Run, explained
 from rollbook.ledger.tail import TailRepair
 from rollbook.plan.directory import Directory
 from rollbook.plan.expand import Expansion
-from rollbook.plan.rollouts import rollout_of
+from rollbook.plan.rollouts import RolloutReader
 from rollbook.plan.targets import name_in
 from rollbook.records.bulk import fold_plan
 from rollbook.records.columns import packed
@@ -271,10 +271,11 @@ class PlanLines:
         """Yield rollouts in plan order; a line that is settled is not looked into."""
         session = self.session
         is_owed = session.standings.owed_test(session.rules)
+        read = RolloutReader(session.directory.find)
         for number, _, _, text in plain_lines(session.run.paths.materialized_inputs, session.manifest.plan.bytes):
             head = PLAN_HEAD.decode(text)
             if is_owed(packed(head.task, head.rollout)):
-                yield rollout_of(text.rstrip(), session.directory.find)
+                yield read(text.rstrip())
             elif number % _LINES_AT_ONCE == 0:
                 yield None
 

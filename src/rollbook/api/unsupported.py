@@ -15,12 +15,9 @@ LATER: Final = frozenset(
         "count_failure_classes_as_zero",
         "count_missing_rollouts_as_zero",
         "dispatch_all_started_within_s",
-        "dispatch_budget_s",
         "dispatch_longest_first",
         "dispatch_start_report_min_fraction",
         "dispatch_start_report_within_s",
-        "drain_margin_s",
-        "environment_protocol_violation_stop_after",
         "long_rollout_max_fraction",
         "long_rollout_s",
         "max_failed_fraction",
@@ -32,14 +29,9 @@ LATER: Final = frozenset(
         "server_queue_sample_interval_s",
         "timed_out_max_fraction",
         "timing_summary_interval_s",
-        "adaptive_concurrency",
         "group_scored",
         "max_reply_bytes",
-        "rollout_body_timeout_s",
         "rollout_connect_timeout_s",
-        "rollout_response_timeout_s",
-        "rollout_timeout_s",
-        "stop_after_failures",
     }
 )
 """Options that would change what a run does or says, and do not yet."""

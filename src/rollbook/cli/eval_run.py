@@ -2,7 +2,7 @@
 
 Rules:
 * A flag that was not given sets nothing: files, `env.yaml` and overrides keep their say.
-* Failures go to the sidecar and 64 rollouts are in flight, unless something says otherwise.
+* Failures go to the sidecar and as many rollouts are in flight as pays, unless something says otherwise.
 
 Source: collection.md §10.7; servers.md §10.2.
 """
@@ -14,6 +14,22 @@ import click
 from rollbook.cli.flags import config_flags, flags, model_flags, overrides_argument, selector_flags
 from rollbook.cli.loading import loading
 from rollbook.cli.verb import VerbCommand, is_verbose, wants_json
+
+
+class Concurrency(click.ParamType[int | str]):
+    """A number of rollouts, or `auto`."""
+
+    name = "concurrency"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Return the number, or `auto`; anything else is a mistake of usage."""
+        if value == "auto":
+            return "auto"
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor auto", param, ctx)
+
 
 _serving: Final = flags(
     click.option("--no-serve", is_flag=True, help="Collect from servers that are already up; start none."),
@@ -55,9 +71,36 @@ _running: Final = flags(
     click.option(
         "--concurrency",
         "num_samples_in_parallel",
-        type=int,
+        type=Concurrency(),
         metavar="N",
-        help="Rollouts in flight at a time.  [default: 64]",
+        help="Rollouts in flight at a time, or `auto`: as many as pays.  [default: auto]",
+    ),
+    click.option(
+        "--timeout",
+        "rollout_timeout_s",
+        type=float,
+        metavar="S",
+        help="Seconds that a rollout may take once its request is sent.  [default: as long as it needs]",
+    ),
+    click.option(
+        "--budget",
+        "dispatch_budget_s",
+        type=float,
+        metavar="S",
+        help="Start nothing later than S seconds after the start, and end once what is in flight has.",
+    ),
+    click.option(
+        "--drain-margin",
+        "drain_margin_s",
+        type=float,
+        metavar="S",
+        help="Start nothing with less than S seconds of the budget left.  [default: what 3 of 4 rollouts took at most]",
+    ),
+    click.option(
+        "--group-scored",
+        is_flag=True,
+        default=None,
+        help="The repeats of a task are scored together: send all of them again when one is missing.",
     ),
     click.option(
         "--retry-for",

@@ -27,7 +27,7 @@ from rollbook.cli.terminal import note, say, say_error, say_json
 from rollbook.clock import Clock, SystemClock
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.dispatch.stop import Stop
-from rollbook.errors import LedgerError, RunError, RunStoppedError
+from rollbook.errors import EarlyStopError, LedgerError, RunError, RunStoppedError
 from rollbook.ledger.paths import RunPaths
 from rollbook.live.view import View, beating, view_for
 from rollbook.records.run_status import code_of
@@ -79,6 +79,8 @@ def _told(error: RunError, request: EvaluationRequest, stop: Stop, *, as_json: b
         raise error
     _show(result, as_json=as_json)
     say_error(str(error))
+    if isinstance(error, EarlyStopError) and not error.resumable:
+        return RunError.exit_code
     code = _exit_code(result, request.settings, stop)
     return code or (error.exit_code if isinstance(error, LedgerError) else code)
 

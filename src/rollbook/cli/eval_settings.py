@@ -1,7 +1,8 @@
 """The settings of one collection: flags and configuration → `RolloutCollectionConfig`, and which rows to run.
 
 Rules:
-* The command line's own defaults (64 in flight, failures routed) yield to every file and override.
+* The command line's own defaults (as many in flight as pays, failures routed, no results kept in memory) yield to every
+  file and override.
 * Without `--input`, a served environment's example rows are run, and the run says so; nothing else is guessed.
 * What is missing is named by its key and its flag.
 
@@ -23,7 +24,10 @@ SETTING_KEYS: Final = (
     "agent_name",
     "disable_aggregation",
     "disable_health_check",
+    "dispatch_budget_s",
+    "drain_margin_s",
     "durability",
+    "group_scored",
     "health_check_ignored_checks",
     "health_check_workers",
     "input_jsonl_fpath",
@@ -39,18 +43,25 @@ SETTING_KEYS: Final = (
     "resubmit",
     "resume_from_cache",
     "retry_for_s",
+    "rollout_timeout_s",
     "route_failures_to_sidecar",
     "split",
     "take_over",
 )
 _SAMPLING_KEYS: Final = ("temperature", "top_p", "max_output_tokens")
-_DEFAULTS: Final[Mapping[str, object]] = {"num_samples_in_parallel": 64, "route_failures_to_sidecar": True}
+_DEFAULTS: Final[Mapping[str, object]] = {"route_failures_to_sidecar": True, "retain_results_in_memory": False}
+AUTO: Final = "auto"
+_CONCURRENCY: Final = "num_samples_in_parallel"
+_ADAPTIVE: Final = "adaptive_concurrency"
 
 
 def settings_given(given: Mapping[str, object]) -> dict[str, object]:
     """Return the settings that flags set, under their configuration keys."""
     sampling = given_values(given, _SAMPLING_KEYS)
-    return given_values(given, SETTING_KEYS) | ({"responses_create_params": sampling} if sampling else {})
+    settings = given_values(given, SETTING_KEYS)
+    if settings.get(_CONCURRENCY) == AUTO:
+        settings |= {_CONCURRENCY: None, _ADAPTIVE: True}
+    return settings | ({"responses_create_params": sampling} if sampling else {})
 
 
 def collection_settings(cfg: DictConfig, *, serving: bool) -> tuple[RolloutCollectionConfig, tuple[str, ...]]:
@@ -76,6 +87,8 @@ def with_defaults(cfg: DictConfig) -> DictConfig:
     for key, value in _DEFAULTS.items():
         if key not in merged:
             merged[key] = value
+    if merged.get(_CONCURRENCY) is None and _ADAPTIVE not in merged:
+        merged[_ADAPTIVE] = True
     return merged
 
 

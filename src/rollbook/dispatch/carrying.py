@@ -3,20 +3,26 @@
 Rules:
 * A number is durable before its request leaves, and is never sent twice.
 * A retry takes a number of its own; the attempt before it is told as refused, and writes no row.
-* The time for trying again counts from the first attempt's start. The last failure within it is written like any other.
+* The time for trying again counts from the first attempt's start. The last failure within it is written like any other,
+  and so is one whose server asks for more time than is left.
 * An ending is observed after it was written, a refusal after it was told.
-* Cancellation may interrupt a request or a wait, never a call of the ledger.
+* Cancellation may interrupt a request or a wait, never a call of the ledger. A request that used up a limit, or whose
+  rollout is to run again, is interrupted alone: its lane goes on.
 
 Source: collection.md §3.2, §3.7, §5.4.2.
 """
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from rollbook.clock import Clock
+from rollbook.dispatch.flights import Flight, Flights, GivenUp
 from rollbook.dispatch.outstanding import UNSENT, Outstanding
 from rollbook.dispatch.policy import Policy
 from rollbook.dispatch.stop import Stop
+from rollbook.dispatch.supply import Supply
+from rollbook.dispatch.traffic import Traffic
 from rollbook.dispatch.transport import Transport
 from rollbook.dispatch.waiting import first_of, to_the_end
 from rollbook.errors import UnroutedRunError
@@ -40,11 +46,21 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class RunAgain:
+    """An attempt that was ended because its rollout is to run again."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Carrier:
     """What every lane of a run shares."""
 
     transport: Transport
     outstanding: Outstanding
+    flights: Flights
+    supply: Supply
+    traffic: Traffic
     observe: Observe
     policy: Policy
     clock: Clock
@@ -52,7 +68,7 @@ class Carrier:
     jitter: Jitter
 
     async def carry(self, rollout: Rollout) -> None:
-        """Return once `rollout` has an ending on disk, or may not be sent any more.
+        """Return once `rollout`, which was admitted, has an ending on disk, or may not be sent any more.
 
         Raises:
             UnroutedRunError: its `/run` failed and failures are not routed.
@@ -62,36 +78,72 @@ class Carrier:
         deadline: float | None = None
         retries = 0
         while True:
-            attempt = await to_the_end(self.outstanding.reserve(rollout))
-            if self.stop.asked.is_set():
+            attempt = await self.outstanding.reserve(rollout)
+            if self.stop.closed.is_set():
+                self.traffic.withdrawn(attempt)
                 await to_the_end(self.outstanding.refused(attempt, UNSENT))
                 return
             started = self.clock.monotonic()
             deadline = started + self.policy.retry_for if deadline is None else deadline
             answer = await self._send(attempt, started)
-            retries += 1
-            refusal = self._refusal(attempt, answer, retries, deadline)
-            if refusal is None:
-                await to_the_end(self._settle(attempt, answer.ending, started))
-                return
-            await to_the_end(self._refuse(attempt, refusal))
-            await first_of(self.stop.asked.wait(), self.clock.sleep(refusal.retry_in))
-            if self.stop.asked.is_set():
+            if isinstance(answer, RunAgain):
+                await to_the_end(self.outstanding.cut(attempt, answer.why))
+                retry_in = 0.0
+            else:
+                retries += 1
+                refusal = self._refusal(attempt, answer, retries, deadline)
+                if refusal is None:
+                    await self._settle(attempt, answer.ending, started)
+                    return
+                await to_the_end(self._refuse(attempt, refusal))
+                retry_in = refusal.retry_in
+            if not await self._may_go_on(rollout, retry_in):
                 return
 
-    async def _send(self, attempt: Rollout, started: float) -> Answer:
+    async def _may_go_on(self, rollout: Rollout, after: float) -> bool:
+        """Wait `after` seconds and for room; False when nothing is to be sent any more."""
+        if after > 0:
+            await first_of(self.stop.closed.wait(), self.clock.sleep(after))
+        return await self.supply.admitted(rollout.server)
+
+    async def _send(self, attempt: Rollout, started: float) -> Answer | RunAgain:
         self.outstanding.sent(attempt)
         self.observe(AttemptStarted(attempt.key, attempt.attempt, started))
+        flight = self.flights.begin(attempt, started)
+        answer: Answer | RunAgain | None = None
         try:
-            reply = await self.transport.send(attempt.server, "/run", request_body(attempt))
+            answer = await self._exchanged(attempt, flight)
+        except CancelledError:
+            if not flight.was_given_up():
+                raise
+            answer = self._given_up(flight)
+        finally:
+            self.flights.end(flight)
+            came_back = answer if isinstance(answer, Answer) else None
+            self.traffic.over(attempt, came_back, self.clock.monotonic() - started)
+        return answer
+
+    async def _exchanged(self, attempt: Rollout, flight: Flight) -> Answer:
+        try:
+            reply = await self.transport.send(attempt.server, "/run", request_body(attempt), flight.exchange)
         except SendFailed as failure:
             return Answer(ending_of_send_failure(failure))
         asked = retry_after_seconds(reply.headers.get("retry-after"), self.clock.now())
         return Answer(ending_of_reply(reply, attempt), asked)
 
+    def _given_up(self, flight: Flight) -> Answer | RunAgain:
+        if flight.given_up is GivenUp.RUN_AGAIN:
+            return RunAgain(flight.why)
+        exchange = flight.exchange
+        message = f"{flight.attempt.server} at {exchange.host or 'an unknown address'}: TimeoutError: {flight.why}"
+        failure = SendFailed(message, delivery=exchange.delivery, exception_type="TimeoutError", status=exchange.status)
+        return Answer(ending_of_send_failure(failure))
+
     def _refusal(self, attempt: Rollout, answer: Answer, retries: int, deadline: float) -> Refusal | None:
-        wait = wait_before(retries, answer.retry_after, self.jitter(attempt))
-        return refusal_of(answer.ending, wait, deadline - self.clock.monotonic())
+        left = deadline - self.clock.monotonic()
+        if not answer.ending.run_failed or (answer.retry_after or 0.0) > left:
+            return None
+        return refusal_of(answer.ending, wait_before(retries, answer.retry_after, self.jitter(attempt)), left)
 
     async def _refuse(self, attempt: Rollout, refusal: Refusal) -> None:
         await self.outstanding.refused(attempt, refusal.why)
@@ -100,11 +152,16 @@ class Carrier:
 
     async def _settle(self, attempt: Rollout, ending: Ending, started: float) -> None:
         ends_here = ends_the_run(ending, route_failures=self.policy.route_failures)
-        record = await self.outstanding.write(attempt, as_evidence(ending) if ends_here else ending)
-        ended = self.clock.monotonic()
-        self.observe(AttemptEnded(record, ended - started, ended, cause_of(ending)))
+        elapsed = self.clock.monotonic() - started
+        told = as_evidence(ending) if ends_here else ending
+        record, cancelled = await self.outstanding.write(attempt, told, elapsed)
+        at = self.clock.monotonic()
+        self.observe(AttemptEnded(record, elapsed, at, cause_of(ending)))
+        if cancelled is not None:
+            raise cancelled
         if ends_here:
             raise UnroutedRunError(_stop_message(attempt, ending))
+        self.traffic.settled(attempt, ending, self.stop)
 
 
 def _stop_message(rollout: Rollout, ending: Ending) -> str:

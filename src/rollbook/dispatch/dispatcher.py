@@ -4,6 +4,7 @@ Rules:
 * No task per rollout and no list of futures: memory follows the lanes, and rollouts start in plan order.
 * A stop ends admission at once. Work in flight has its grace, which a second request ends; what is still in flight then
   is cancelled and told to the ledger in one call. A run that stops returns as one that is through does.
+* After a drain, work in flight takes as long as it needs.
 * A lane that breaks ends the others, and so does a cancellation from outside: what was in flight is told as cut first.
 
 Source: collection.md §3.1, §3.2, §3.7, §5.6.
@@ -13,7 +14,10 @@ import logging
 from collections.abc import Iterator
 
 from rollbook.clock import Clock
+from rollbook.dispatch.budget import Spending
 from rollbook.dispatch.carrying import Carrier, Jitter
+from rollbook.dispatch.ceilings import Ceilings
+from rollbook.dispatch.flights import Flights
 from rollbook.dispatch.lanes import Lanes
 from rollbook.dispatch.ledger_seam import Ledger
 from rollbook.dispatch.observing import Guarded
@@ -21,10 +25,12 @@ from rollbook.dispatch.outstanding import Outstanding
 from rollbook.dispatch.policy import Dispatched, Policy
 from rollbook.dispatch.stop import Stop
 from rollbook.dispatch.supply import Supply
+from rollbook.dispatch.traffic import Further, Traffic
 from rollbook.dispatch.transport import Transport
 from rollbook.dispatch.waiting import first_of, to_the_end
 from rollbook.errors import LedgerError
 from rollbook.outcomes.retry import spread
+from rollbook.records.ending import Ending
 from rollbook.records.event import Observe
 from rollbook.records.task import Rollout
 
@@ -32,36 +38,63 @@ __all__ = ["Dispatched", "Dispatcher", "Policy"]
 _LOG = logging.getLogger(__name__)
 
 
+def always_of_use(_server: str, _ending: Ending) -> str | None:
+    """Go on after every ending."""
+    return None
+
+
 class Dispatcher:
-    """Carries owed rollouts through a transport into records. One serves one `run`."""
+    """Carries the rollouts that `owed` yields through a transport into records; None in it stands for a pause.
+
+    What steers a run while it goes on is `flights`, `ceilings`, `supply` and `lanes`.
+    """
 
     def __init__(
         self,
         transport: Transport,
+        owed: Iterator[Rollout | None],
         *,
         ledger: Ledger,
         observe: Observe,
         policy: Policy,
         clock: Clock,
         stop: Stop,
+        ceilings: Ceilings | None = None,
+        further: Further = always_of_use,
         jitter: Jitter = spread,
     ) -> None:
-        self._outstanding = Outstanding(ledger)
-        self._carrier = Carrier(transport, self._outstanding, Guarded(observe), policy, clock, stop, jitter)
+        self.observe = Guarded(observe)
+        self.stop = stop
+        self.clock = clock
+        self.flights = Flights(policy.limits, clock.monotonic)
+        self.ceilings = ceilings or Ceilings(policy.lanes, auto=False)
+        spending = None if policy.budget is None else Spending(policy.budget, clock.monotonic())
+        self.supply = Supply(owed, stop, clock, self.ceilings, spending=spending, look_ahead=policy.look_ahead)
+        self.lanes: Lanes | None = None
         self._policy = policy
-        self._clock = clock
-        self._stop = stop
+        self._outstanding = Outstanding(ledger)
+        self._carrier = Carrier(
+            transport,
+            self._outstanding,
+            self.flights,
+            self.supply,
+            Traffic(self.ceilings, self.supply, further, clock, spending),
+            self.observe,
+            policy,
+            clock,
+            stop,
+            jitter,
+        )
 
-    async def run(self, owed: Iterator[Rollout | None]) -> Dispatched:
-        """Run every rollout that `owed` yields, or as many as a stop allows; None stands for a pause.
+    async def run(self) -> Dispatched:
+        """Run every rollout, or as many as a stop allows.
 
         Raises:
             UnroutedRunError: a `/run` failed and failures are not routed; what was in flight is cut.
             LedgerError: something could not be written.
 
         """
-        supply = Supply(owed, self._stop, self._clock)
-        lanes = Lanes(self._policy.lanes, lambda: self._lane(supply))
+        lanes = self.lanes = Lanes(self.lanes_wanted, self._lane)
         try:
             await self._watch(lanes)
         except BaseException as error:
@@ -70,23 +103,34 @@ class Dispatcher:
         cut = await to_the_end(self._close(lanes, None))
         if lanes.error is not None:
             raise lanes.error
-        return Dispatched(self._stop.why, cut)
+        return Dispatched(self.stop.why, cut)
 
-    async def _lane(self, supply: Supply) -> None:
-        while (rollout := await supply.take()) is not None:
+    @property
+    def lanes_wanted(self) -> int:
+        """As many lanes as rollouts may be in flight."""
+        return self.ceilings.limit or self._policy.lanes
+
+    def adjust(self) -> None:
+        """Have what the ceilings say now come into force."""
+        if self.lanes is not None:
+            self.lanes.grow_to(self.lanes_wanted)
+        self.supply.has_changed()
+
+    async def _lane(self) -> None:
+        while (rollout := await self.supply.take()) is not None:
             await self._carrier.carry(rollout)
 
     async def _watch(self, lanes: Lanes) -> None:
         """Return when the lanes are over, or have had their grace."""
-        await first_of(lanes.over.wait(), self._stop.asked.wait())
+        await first_of(lanes.over.wait(), self.stop.asked.wait())
         if not lanes.over.is_set():
-            await first_of(lanes.over.wait(), self._stop.at_once.wait(), self._clock.sleep(self._policy.grace))
+            await first_of(lanes.over.wait(), self.stop.at_once.wait(), self.clock.sleep(self._policy.grace))
 
     async def _close(self, lanes: Lanes, interrupted: BaseException | None) -> int:
         """End the lanes, tell the ledger what that cut, and return how many attempts it did."""
         await lanes.end()
         error = lanes.error or interrupted
-        why = _said(error) if error is not None else self._stop.why
+        why = _said(error) if error is not None else self.stop.why
         if why is None:
             return 0
         try:

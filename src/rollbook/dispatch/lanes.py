@@ -1,7 +1,8 @@
 """The n places in which a rollout can be in flight.
 
 Rules:
-* As many tasks as lanes, whatever the length of the plan.
+* As many tasks as lanes, whatever the length of the plan. Lanes are added, never taken away: one that may not start
+  anything waits.
 * The first lane to break ends the wait for all; its error is the one that is kept.
 """
 
@@ -16,16 +17,26 @@ class Lanes:
     def __init__(self, count: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self.over = asyncio.Event()
         self.error: BaseException | None = None
-        self._left = count
+        self._work = work
+        self._left = 0
         self._ending = False
-        self._tasks = [asyncio.create_task(work()) for _ in range(count)]
-        for task in self._tasks:
-            task.add_done_callback(self._one_ended)
+        self._tasks: list[asyncio.Task[None]] = []
+        self.grow_to(count)
 
     @property
     def are_done(self) -> bool:
         """Whether every lane ran out of work."""
         return self._left == 0 and self.error is None
+
+    def grow_to(self, count: int) -> None:
+        """Have at least `count` lanes, unless they are ending."""
+        if self._ending or self.over.is_set():
+            return
+        for _ in range(count - len(self._tasks)):
+            task = asyncio.create_task(self._work())
+            task.add_done_callback(self._one_ended)
+            self._tasks.append(task)
+            self._left += 1
 
     async def end(self) -> None:
         """Cancel the lanes that still run, and wait for them: they finish what must not be cut."""

@@ -1,30 +1,45 @@
 """The one seam between dispatch and the disk.
 
 Rules:
-* Whatever returns is durable when it returns.
-* Dispatch never cancels a call: it waits until the call has ended, however it was told to end itself.
+* What is handed over is on its way at once, and durable when it was awaited; a cancelled wait ends once it is.
+* Dispatch never cancels another call: it waits until the call has ended, however it was told to end itself.
 * Calls of different rollouts overlap; those of one rollout follow each other.
 
 Source: collection.md §3.2, §5.4.2.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Generator, Sequence
+from typing import Any, Protocol, TypeVar
 
 from rollbook.records.ending import Ending
 from rollbook.records.record import Record
 from rollbook.records.task import Rollout
 
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Promised(Protocol[T_co]):
+    """A value that is on its way to the disk."""
+
+    @property
+    def value(self) -> T_co:
+        """The value, which is not safe yet."""
+        ...
+
+    def __await__(self) -> Generator[Any, None, T_co]:
+        """Wait until it is safe; raises `LedgerError` when it cannot be."""
+        ...
+
 
 class Ledger(Protocol):
     """Where attempts are written down before they are sent, and again when they end; all may raise `LedgerError`."""
 
-    async def reserve(self, rollout: Rollout) -> Rollout:
-        """Return `rollout` with the next attempt number that was never handed out."""
+    def reserve(self, rollout: Rollout) -> Promised[Rollout]:
+        """Hand out the next attempt number of `rollout` that nobody had; the value is that attempt."""
         ...
 
-    async def write(self, rollout: Rollout, ending: Ending) -> Record:
-        """Save how an attempt ended, and return what was saved of it."""
+    def write(self, rollout: Rollout, ending: Ending, elapsed: float | None = None) -> Promised[Record]:
+        """Save how an attempt ended, after `elapsed` seconds; awaiting it gives what was saved of it."""
         ...
 
     async def refused(self, rollout: Rollout, why: str) -> None:

@@ -1,15 +1,17 @@
 """The attempts whose numbers are out and whose ending is not down yet.
 
 Rules:
-* A number is unsent, then in flight, then neither: written, or refused.
+* A number is unsent, then in flight, then neither: written, refused, or cut.
 * At the close each that is left is told to the ledger: the unsent as refused, those in flight as cut, all in one call.
 
 Source: collection.md §5.4.2.
 """
 
+from asyncio import CancelledError
 from typing import Final
 
 from rollbook.dispatch.ledger_seam import Ledger
+from rollbook.errors import LedgerError
 from rollbook.records.ending import Ending
 from rollbook.records.identity import RolloutKey
 from rollbook.records.record import Record
@@ -28,24 +30,41 @@ class Outstanding:
 
     async def reserve(self, rollout: Rollout) -> Rollout:
         """Return `rollout` with a number of its own."""
-        attempt = await self._ledger.reserve(rollout)
-        self._unsent[attempt.key] = attempt
-        return attempt
+        promised = self._ledger.reserve(rollout)
+        self._unsent[rollout.key] = promised.value
+        try:
+            return await promised
+        except LedgerError:
+            del self._unsent[rollout.key]
+            raise
 
     def sent(self, attempt: Rollout) -> None:
         """Take down that the request is about to leave."""
         del self._unsent[attempt.key]
         self._in_flight[attempt.key] = attempt
 
-    async def write(self, attempt: Rollout, ending: Ending) -> Record:
-        """Save how the attempt ended."""
-        record = await self._ledger.write(attempt, ending)
+    async def write(self, attempt: Rollout, ending: Ending, elapsed: float) -> tuple[Record, CancelledError | None]:
+        """Save how the attempt ended, after `elapsed` seconds; return what was saved, and a cancellation meanwhile."""
+        promised = self._ledger.write(attempt, ending, elapsed)
+        cancelled: CancelledError | None = None
+        try:
+            await promised
+        except CancelledError as error:
+            cancelled = error
         del self._in_flight[attempt.key]
-        return record
+        return promised.value, cancelled
 
     async def refused(self, attempt: Rollout, why: str) -> None:
         """Say that the attempt never ran."""
         await self._ledger.refused(attempt, why)
+        self._forget(attempt)
+
+    async def cut(self, attempt: Rollout, why: str) -> None:
+        """Say that the attempt was ended while it was in flight."""
+        await self._ledger.cut((attempt,), why)
+        self._forget(attempt)
+
+    def _forget(self, attempt: Rollout) -> None:
         for held in (self._unsent, self._in_flight):
             held.pop(attempt.key, None)
 

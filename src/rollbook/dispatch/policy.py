@@ -2,23 +2,51 @@
 
 Rules:
 * Every number is finite; the defaults spend nothing that nobody asked for.
+* A limit that is None is no limit, and nobody gets one by accident.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds that a rollout may take once its request can be sent, and that two of its parts may take.
+
+    `response`: from the request to the reply's first line. `body`: from there to the reply's end, however it trickles.
+    """
+
+    rollout: float | None = None
+    response: float | None = None
+    body: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Nothing starts later than `seconds` after the beginning, nor with less than the margin left.
+
+    `margin` is in seconds; None is the 75th percentile of how long rollouts took, once five have ended.
+    """
+
+    seconds: float
+    margin: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`lanes` rollouts in flight at most (at least one); `route_failures` keeps going past a failed `/run`.
+    """At most `lanes` rollouts are in flight (at least one); `route_failures` keeps going past a failed `/run`.
 
     After a stop, work in flight has `grace` seconds to end. An attempt that never ran is followed by another for
-    `retry_for` seconds from its rollout's first start in this session; 0 retries nothing.
+    `retry_for` seconds from its rollout's first start in this session; 0 retries nothing. A server that has no room
+    keeps `look_ahead` rollouts of the plan waiting before others wait behind them.
     """
 
     lanes: int
     route_failures: bool = True
     grace: float = 20.0
     retry_for: float = 0.0
+    limits: Limits = field(default_factory=Limits)
+    budget: Budget | None = None
+    look_ahead: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 Rules:
 * The first request ends admission, and work in flight has its grace. The second ends that work at once.
-* What the first request said stands: a later one only hurries.
+* A drain ends admission alone: work in flight takes as long as it needs, until somebody requests a stop.
+* What was said first stands: a later request only hurries.
 * Nothing here knows signals; whoever receives one asks here, on the loop's own thread.
 """
 
@@ -10,9 +11,13 @@ import asyncio
 
 
 class Stop:
-    """Whether, why and how urgently a run is to stop."""
+    """Whether, why and how urgently a run is to stop.
+
+    `closed`: nothing more is sent. `asked`: work in flight has its grace. `at_once`: it has none left.
+    """
 
     def __init__(self) -> None:
+        self.closed = asyncio.Event()
         self.asked = asyncio.Event()
         self.at_once = asyncio.Event()
         self._why: str | None = None
@@ -25,13 +30,21 @@ class Stop:
 
     @property
     def exit_code(self) -> int | None:
-        """What the command is to end with, when the first request named it."""
+        """What the command is to end with, when a request named it."""
         return self._exit_code
+
+    def drain(self, why: str) -> None:
+        """Ask the run to send nothing more, and to end when what is in flight has."""
+        if not self.closed.is_set():
+            self._why = why
+            self.closed.set()
 
     def request(self, why: str, exit_code: int | None = None) -> None:
         """Ask the run to stop; ask once more to end what is in flight at once."""
         if self.asked.is_set():
             self.at_once.set()
             return
-        self._why, self._exit_code = why, exit_code
+        self._why = self._why or why
+        self._exit_code = exit_code
+        self.closed.set()
         self.asked.set()

@@ -25,9 +25,9 @@ async def first_of(*waits: Coroutine[Any, Any, object]) -> None:
         task.result()
 
 
-async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+async def to_the_end(work: Coroutine[Any, Any, T] | asyncio.Future[T]) -> T:
     """Return what `work` returns; whoever is cancelled meanwhile waits for it first."""
-    task = asyncio.create_task(work)
+    task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:

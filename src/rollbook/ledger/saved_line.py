@@ -3,6 +3,7 @@
 Rules:
 * A row that is no JSON (too deep, a lone surrogate, a value of no JSON type) becomes a failure that keeps the evidence.
 * A line that readers would refuse is not written.
+* A reply whose text may stand is not serialised again.
 * The outcome of a failures row is what its line reads back as, so that a session and its files never differ.
 
 Source: collection.md §4.2; case RC-09.
@@ -16,9 +17,9 @@ import msgspec
 from rollbook.records.codec import RunStamp, encode, saved_row
 from rollbook.records.ending import Ending
 from rollbook.records.failure_kinds import AGENT_RUN_ERROR_FAILURE_CLASS
-from rollbook.records.keys import NG_FAILURE_EVIDENCE_KEY
+from rollbook.records.keys import NG_ELAPSED_KEY, NG_FAILURE_EVIDENCE_KEY
 from rollbook.records.nesting import not_too_deep
-from rollbook.records.outcome import Failed, Outcome
+from rollbook.records.outcome import Failed, NeverStarted, Outcome
 from rollbook.records.place import File
 from rollbook.records.reading import read_row
 from rollbook.records.task import Rollout
@@ -36,15 +37,25 @@ class SavedLine:
     outcome: Outcome
 
 
-def saved_line(rollout: Rollout, ending: Ending, run: RunStamp) -> SavedLine:
-    """Return what is appended for `ending`."""
+def saved_line(rollout: Rollout, ending: Ending, run: RunStamp, elapsed: float | None = None) -> SavedLine:
+    """Return what is appended for `ending`; a failure's row says after how many seconds it came."""
+    if ending.kept is not None:
+        return _as_it_came(ending.kept, rollout, ending.outcome, run)
     file, row = saved_row(ending, rollout.stamps, run)
+    if file is File.FAILURES and elapsed is not None and not isinstance(ending.outcome, NeverStarted):
+        row.setdefault(NG_ELAPSED_KEY, round(elapsed, 3))
     try:
         line = not_too_deep(encode(row))
         outcome = ending.outcome if file is File.RESULTS else read_row(line, file).outcome
     except _NOT_JSON as error:
         return _unwritable(rollout, ending, run, error)
     return SavedLine(file, line + b"\n", outcome)
+
+
+def _as_it_came(text: bytes, rollout: Rollout, outcome: Outcome, run: RunStamp) -> SavedLine:
+    """Return a reply's own text with our keys appended; the text holds none of them, and no line break."""
+    parts = (memoryview(text)[:-1], b",", rollout.stamped, run.stamped, b"}\n")
+    return SavedLine(File.RESULTS, b"".join(parts), outcome)
 
 
 def _unwritable(rollout: Rollout, ending: Ending, run: RunStamp, error: Exception) -> SavedLine:

@@ -22,6 +22,7 @@ from typing import BinaryIO, Final, Self
 
 from rollbook.clock import Clock
 from rollbook.errors import LedgerError
+from rollbook.ledger.handed import Commit, Handed
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.saved_line import SavedLine, saved_line
 from rollbook.ledger.whole_file import sync_folder
@@ -33,8 +34,6 @@ from rollbook.records.outcome import NeverStarted
 from rollbook.records.place import File
 from rollbook.records.record import Record
 from rollbook.records.task import Rollout
-
-_Done = asyncio.Future[None]
 
 
 class Durability(StrEnum):
@@ -52,7 +51,7 @@ class _Waiting:
     reserved: list[tuple[RolloutKey, int]] = field(default_factory=list)
     events: list[LogEvent] = field(default_factory=list)
     rows: dict[File, list[bytes]] = field(default_factory=lambda: {File.FAILURES: [], File.RESULTS: []})
-    released: list[_Done] = field(default_factory=list)
+    commit: Commit = field(default_factory=lambda: Commit(loop=asyncio.get_running_loop()))
     are_safe: bool = False
 
     def __bool__(self) -> bool:
@@ -80,12 +79,13 @@ class Writer:
         self._log: BinaryIO | None = None
         self._rows: dict[File, BinaryIO] = {}
         self._sizes: dict[File, int] = {}
-        self._waiting = _Waiting()
+        self._waiting: _Waiting
         self._committer: asyncio.Task[None] | None = None
         self._broken: LedgerError | None = None
 
     async def __aenter__(self) -> Self:
         """Open the files for appending; all exist from now on."""
+        self._waiting = _Waiting()
         await asyncio.to_thread(self._open)
         return self
 
@@ -115,8 +115,8 @@ class Writer:
         """Bytes of results and of failures that are committed."""
         return self._sizes[File.RESULTS], self._sizes[File.FAILURES]
 
-    async def reserve(self, key: RolloutKey, attempt: int) -> None:
-        """Hand out a number; when this returns, it cannot be handed out again.
+    def reserve(self, key: RolloutKey, attempt: int) -> Handed[int]:
+        """Hand out a number; once this was awaited, it cannot be handed out again.
 
         Raises:
             LedgerError: it is not on disk.
@@ -124,9 +124,9 @@ class Writer:
         """
         self._refuse_when_broken()
         self._waiting.reserved.append((key, attempt))
-        await self._committed()
+        return Handed(attempt, self._begun())
 
-    async def note(self, event: LogEvent) -> None:
+    def note(self, event: LogEvent) -> Handed[LogEvent]:
         """Append one event to the log.
 
         Raises:
@@ -135,22 +135,21 @@ class Writer:
         """
         self._refuse_when_broken()
         self._waiting.events.append(event)
-        await self._committed()
+        return Handed(event, self._begun())
 
-    async def write(self, rollout: Rollout, ending: Ending) -> Record:
-        """Save how an attempt of `rollout` ended, and return the record of it.
+    def write(self, rollout: Rollout, ending: Ending, elapsed: float | None = None) -> Handed[Record]:
+        """Save how an attempt of `rollout` ended, after `elapsed` seconds, and return the record of it.
 
         Raises:
             LedgerError: the line is not on disk.
 
         """
         if isinstance(ending.outcome, NeverStarted) and not self._options.record_omitted:
-            return self._record(rollout, SavedLine(File.FAILURES, b"", ending.outcome))
-        saved = saved_line(rollout, ending, self._stamp)
+            return Handed(self._record(rollout, SavedLine(File.FAILURES, b"", ending.outcome)), self._nothing_to_do())
+        saved = saved_line(rollout, ending, self._stamp, elapsed)
         self._refuse_when_broken()
         self._waiting.rows[saved.file].append(saved.line)
-        await self._committed()
-        return self._record(rollout, saved)
+        return Handed(self._record(rollout, saved), self._begun())
 
     def _record(self, rollout: Rollout, saved: SavedLine) -> Record:
         return Record(rollout.key, rollout.attempt, saved.outcome, self._stamp.run_id, rollout.agent, rollout.server)
@@ -159,14 +158,16 @@ class Writer:
         if self._broken is not None:
             raise self._broken
 
-    async def _committed(self) -> None:
-        """Wait until what was just added is committed."""
-        done: _Done = asyncio.get_running_loop().create_future()
-        self._waiting.released.append(done)
+    def _begun(self) -> Commit:
+        """Return the commit of what was just added; where nothing is waited for, one that has come already."""
         if self._committer is None:
             self._committer = asyncio.create_task(self._commit_until_idle())
-        if self._options.durability is not Durability.OFF:
-            await done
+        return self._nothing_to_do() if self._options.durability is Durability.OFF else self._waiting.commit
+
+    def _nothing_to_do(self) -> Commit:
+        done = Commit(loop=asyncio.get_running_loop())
+        done.settle(None)
+        return done
 
     async def _commit_until_idle(self) -> None:
         try:
@@ -188,12 +189,11 @@ class Writer:
         finally:
             if not batch.are_safe and self._broken is None:
                 self._break(LedgerError(self._what_to_do("the writer was ended")), batch)
-            for done in batch.released:
-                _settle(done, self._broken)
+            batch.commit.settle(self._broken)
 
     def _break(self, error: LedgerError, batch: _Waiting) -> None:
         self._broken = error
-        batch.released += self._waiting.released
+        self._waiting.commit.settle(error)
         self._waiting = _Waiting()
 
     def _what_to_do(self, error: object) -> str:
@@ -254,13 +254,3 @@ async def finished(task: asyncio.Task[None] | None) -> None:
 def append_to(path: Path) -> BinaryIO:
     """Open `path` so that every write goes to its end, unbuffered."""
     return path.open("ab", buffering=0)
-
-
-def _settle(done: _Done, error: LedgerError | None) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)
-        done.exception()

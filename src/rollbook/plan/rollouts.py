@@ -7,25 +7,33 @@ Rules:
 Source: collection.md §1.5, §4.7, §4.8, §5.2.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
 from rollbook.errors import InputError
 from rollbook.plan.targets import name_in
-from rollbook.records.codec import encode, stamps_of
-from rollbook.records.disposition import DEFAULT_RULES, OWED, Rules
-from rollbook.records.identity import ATTEMPT_INDEX_KEY_NAME, RolloutKey
+from rollbook.records.codec import encode, provenance_of
+from rollbook.records.disposition import DEFAULT_RULES, Rules
+from rollbook.records.identity import (
+    ATTEMPT_INDEX_KEY_NAME,
+    ROLLOUT_ID_KEY_NAME,
+    ROLLOUT_INDEX_KEY_NAME,
+    TASK_INDEX_KEY_NAME,
+    RolloutKey,
+)
+from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import (
     AGENT_REF_KEY,
     NG_ENVIRONMENT_SERVER_KEY,
     NG_POLICY_MODEL_SERVER_KEY,
     NG_RESULT_TYPE_KEY,
     REUSE_CACHED_DELIVERABLE_KEY,
+    SKILLS_REF_KEY,
+    TASK_SOURCE_KEY,
 )
-from rollbook.records.source import is_materialized
 from rollbook.records.standing import Standings
 from rollbook.records.task import Rollout
 
@@ -39,50 +47,105 @@ class Destination:
     policy_model: str | None = None
 
 
+_ABSENT: Final = msgspec.Raw()
 FindDestination = Callable[[str | None, str | None], Destination]
 """(agent, stamped environment server) → where the row goes. Raises ConfigError when nothing or too much fits."""
 
 
-class _Line(msgspec.Struct):
-    task: int = msgspec.field(name="_ng_task_index")
-    rollout: int = msgspec.field(name="_ng_rollout_index")
-    rollout_id: Any = msgspec.field(name="_ng_rollout_id", default=msgspec.UNSET)
-    agent_ref: Any = msgspec.UNSET
-    task_source: Any = msgspec.UNSET
-    skills_ref: Any = msgspec.UNSET
-    server: Any = msgspec.field(name=NG_ENVIRONMENT_SERVER_KEY, default=msgspec.UNSET)
-    task_id: Any = msgspec.UNSET
-    task_input: Any = msgspec.UNSET
+class _Line(msgspec.Struct, gc=False):
+    """What is read of a materialized line; names are kept as they are written, and read once a route."""
+
+    task: int = msgspec.field(name=TASK_INDEX_KEY_NAME)
+    rollout: int = msgspec.field(name=ROLLOUT_INDEX_KEY_NAME)
+    rollout_id: msgspec.Raw = msgspec.field(name=ROLLOUT_ID_KEY_NAME, default=_ABSENT)
+    agent_ref: msgspec.Raw = _ABSENT
+    task_source: msgspec.Raw = _ABSENT
+    skills_ref: msgspec.Raw = _ABSENT
+    server: msgspec.Raw = msgspec.field(name=NG_ENVIRONMENT_SERVER_KEY, default=_ABSENT)
+    task_id: msgspec.Raw = _ABSENT
+    task_input: msgspec.Raw = _ABSENT
 
 
 _DECODER: Final = msgspec.json.Decoder(_Line)
 
 
+class _Route(msgspec.Struct, frozen=True):
+    """Where lines that name the same agent, server, source and skills go, and what their records say of it."""
+
+    destination: Destination
+    agent: str | None
+    stamped: bytes
+
+
+class RolloutReader:
+    """Materialized lines → rollouts. What many lines name alike is looked up once."""
+
+    def __init__(self, find: FindDestination) -> None:
+        self._find = find
+        self._routes: dict[tuple[bytes, bytes, bytes, bytes], _Route] = {}
+
+    def __call__(self, line: bytes) -> Rollout:
+        """Read one materialized line.
+
+        Raises:
+            InputError: the line names no rollout.
+            ConfigError: nothing or too much runs it.
+
+        """
+        try:
+            read = _DECODER.decode(line)
+        except msgspec.DecodeError as error:
+            raise InputError(f"materialized inputs: a line that names no rollout: {error}") from error
+        names = (bytes(read.agent_ref), bytes(read.server), bytes(read.task_source), bytes(read.skills_ref))
+        route = self._routes.get(names)
+        if route is None:
+            route = self._routes[names] = self._route(names)
+        is_episode = _is_episode(read)
+        own = b'"_ng_task_index":%d,"_ng_rollout_index":%d' % (read.task, read.rollout)
+        own += _own_names(read, is_episode=is_episode)
+        return Rollout(
+            RolloutKey(read.task, read.rollout),
+            line,
+            route.destination.server,
+            route.agent,
+            is_episode=is_episode,
+            stamped=own + route.stamped,
+        )
+
+    def _route(self, names: tuple[bytes, bytes, bytes, bytes]) -> _Route:
+        agent_ref, server, source, skills = (msgspec.json.decode(name) if name else None for name in names)
+        agent = name_in(agent_ref)
+        destination = self._find(agent, server if isinstance(server, str) else None)
+        given = {AGENT_REF_KEY: agent_ref, TASK_SOURCE_KEY: source, SKILLS_REF_KEY: skills}
+        present = dict(zip(given, (names[0], names[2], names[3]), strict=True))
+        stamps = {key: value for key, value in given.items() if present[key]}
+        stamps[NG_ENVIRONMENT_SERVER_KEY] = destination.server
+        named = {NG_RESULT_TYPE_KEY: destination.result_type, NG_POLICY_MODEL_SERVER_KEY: destination.policy_model}
+        stamps |= {key: value for key, value in named.items() if value is not None}
+        return _Route(destination, agent, _inside(stamps))
+
+
 def rollout_of(line: bytes, find: FindDestination) -> Rollout:
-    """Read one materialized line.
+    """Read one materialized line; of many, a `RolloutReader` remembers what they name alike. Raises as it does."""
+    return RolloutReader(find)(line)
 
-    Raises:
-        InputError: the line names no rollout.
 
-    """
-    try:
-        read = _DECODER.decode(line)
-    except msgspec.DecodeError as error:
-        raise InputError(f"materialized inputs: a line that names no rollout: {error}") from error
-    row: dict[str, object] = msgspec.to_builtins(read)
-    agent = name_in(row.get(AGENT_REF_KEY))
-    destination = find(agent, read.server if isinstance(read.server, str) else None)
-    stamps = stamps_of(row) | {NG_ENVIRONMENT_SERVER_KEY: destination.server}
-    named = {NG_RESULT_TYPE_KEY: destination.result_type, NG_POLICY_MODEL_SERVER_KEY: destination.policy_model}
-    stamps |= {key: value for key, value in named.items() if value is not None}
-    return Rollout(
-        key=RolloutKey(read.task, read.rollout),
-        line=line,
-        server=destination.server,
-        agent=agent,
-        is_episode=is_materialized(row),
-        stamps=stamps,
-    )
+def _is_episode(read: _Line) -> bool:
+    """Whether the line is a materialized task, as `is_materialized` has it of a row."""
+    return read.task_input != _ABSENT and bytes(read.task_id)[:1] == b"{"
+
+
+def _own_names(read: _Line, *, is_episode: bool) -> bytes:
+    """Return what a record of this line alone carries: its explicit id, and where its task came from."""
+    stamps: JsonObject = {} if read.rollout_id == _ABSENT else {ROLLOUT_ID_KEY_NAME: read.rollout_id}
+    if is_episode:
+        stamps |= provenance_of(msgspec.json.decode(read.task_input))
+    return _inside(stamps) if stamps else b""
+
+
+def _inside(stamps: Mapping[str, object]) -> bytes:
+    """Return `stamps` as they follow other keys of an object."""
+    return b"," + encode(stamps)[1:-1]
 
 
 def owed(
@@ -94,7 +157,7 @@ def owed(
 
 def is_owed(key: RolloutKey, standings: Standings, rules: Rules = DEFAULT_RULES) -> bool:
     """Whether another attempt of `key` is to be made."""
-    return standings.standing(key, rules).disposition in OWED
+    return standings.standing(key, rules).is_owed
 
 
 def numbered(rollout: Rollout, attempt: int, *, reuses_deliverable: bool = False) -> Rollout:
@@ -102,5 +165,5 @@ def numbered(rollout: Rollout, attempt: int, *, reuses_deliverable: bool = False
     row = msgspec.json.decode(rollout.line, type=dict[str, object]) | {ATTEMPT_INDEX_KEY_NAME: attempt}
     if reuses_deliverable:
         row[REUSE_CACHED_DELIVERABLE_KEY] = True
-    stamps = dict(rollout.stamps) | {ATTEMPT_INDEX_KEY_NAME: attempt}
-    return replace(rollout, line=encode(row), attempt=attempt, stamps=stamps)
+    stamped = encode(rollout.stamps | {ATTEMPT_INDEX_KEY_NAME: attempt})[1:-1]
+    return msgspec.structs.replace(rollout, line=encode(row), attempt=attempt, stamped=stamped)

@@ -52,10 +52,11 @@ class Exchange:
     """One request under way. `since` is when its `phase` began, by the clock that it was given.
 
     `seconds` is how long the rollout may take once its request can be sent; None for as long as it needs. `host` is
-    `host:port` of the other side, as far as it is known, and `status` what was read of the reply.
+    `host:port` of the other side, as far as it is known, `sent_at` when the request could be sent, and `status` what
+    was read of the reply.
     """
 
-    __slots__ = ("_now", "host", "phase", "seconds", "since", "status")
+    __slots__ = ("_now", "host", "phase", "seconds", "sent_at", "since", "status")
 
     def __init__(self, now: Callable[[], float], seconds: float | None = None) -> None:
         self._now = now
@@ -64,11 +65,14 @@ class Exchange:
         self.status: int | None = None
         self.phase = Phase.CONNECTING
         self.since = now()
+        self.sent_at: float | None = None
 
     def enter(self, phase: Phase) -> None:
         """Note that a phase begins; `WAITING` before the request's first byte is written."""
         self.phase = phase
         self.since = self._now()
+        if phase is Phase.WAITING:
+            self.sent_at = self.since
 
     @property
     def delivery(self) -> Delivery:

@@ -2,23 +2,23 @@
 
 Rules:
 * The line is the request: a flat row travels byte for byte, so nothing is serialised twice.
-* What a result must carry back (`Stamps`) is read from the line once, as raw JSON.
+* What a result must carry back is read from the line once, and kept as the JSON that is appended to a record.
 
 Source: collection.md §1.5, §1.6, §2.11.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import msgspec
 
 from rollbook.records.identity import ROLLOUT_ID_KEY_NAME, RolloutKey
+from rollbook.records.json_values import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Rollout:
+class Rollout(msgspec.Struct, frozen=True, gc=False):
     """One owed repeat of one task.
 
-    `line` is the materialized row (compact JSON, no newline); `server` the environment server that runs it; `stamps`
-    what every record of it carries, in the field's keys; `is_episode` whether it is sent as an episode request.
+    `line` is the materialized row (compact JSON, no newline); `server` the environment server that runs it; `stamped`
+    what every record of it carries, in the field's keys, as the inside of a JSON object; `is_episode` whether it is
+    sent as an episode request.
     """
 
     key: RolloutKey
@@ -27,7 +27,12 @@ class Rollout:
     agent: str | None = None
     attempt: int = 0
     is_episode: bool = False
-    stamps: Mapping[str, object] = field(default_factory=dict)
+    stamped: bytes = b""
+
+    @property
+    def stamps(self) -> JsonObject:
+        """What every record of this rollout carries, as a mapping."""
+        return msgspec.json.decode(b"{%b}" % self.stamped, type=dict[str, object])
 
     @property
     def rollout_id(self) -> str:

@@ -8,15 +8,19 @@ Source: collection.md §3.2, §5.4, §15.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Final
 
 from rollbook.clock import Clock
-from rollbook.dispatch.dispatcher import Dispatched, Dispatcher, Policy
+from rollbook.dispatch.ceilings import Ceilings
+from rollbook.dispatch.dispatcher import Dispatched, Dispatcher, Policy, always_of_use
 from rollbook.dispatch.stop import Stop
+from rollbook.dispatch.traffic import Further
 from rollbook.dispatch.transport import Transport
+from rollbook.dispatch.watch import watched
 from rollbook.ledger.run import Run
 from rollbook.plan.rollouts import numbered, owed
 from rollbook.records.codec import RunStamp
@@ -32,9 +36,18 @@ from rollbook.verbs.session_ledger import SessionLedger
 _TOGETHER: Final = 1024
 
 
+@asynccontextmanager
+async def unsteered(_dispatcher: Dispatcher) -> AsyncIterator[None]:
+    """Leave a run to itself."""
+    yield
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What a session runs with; `rules` say what is owed, `stamp` what its records carry."""
+    """What a session runs with; `rules` say what is owed, `stamp` what its records carry.
+
+    `further` says when more attempts are of no use; `steered` lets somebody steer the run while it goes on.
+    """
 
     rules: Rules
     stamp: RunStamp
@@ -43,6 +56,9 @@ class Engine:
     observe: Observe
     clock: Clock
     stop: Stop
+    ceilings: Ceilings
+    further: Further = always_of_use
+    steered: Callable[[Dispatcher], AbstractAsyncContextManager[None]] = unsteered
 
 
 async def collect(plan: Iterable[Rollout | None], run: Run, standings: Standings, engine: Engine) -> Dispatched:
@@ -53,24 +69,31 @@ async def collect(plan: Iterable[Rollout | None], run: Run, standings: Standings
     rules = engine.rules
     async with run.writer(engine.stamp) as writer:
         ledger = SessionLedger(writer, standings, engine.stamp.run_id, rules.live_session or 1, engine.clock)
-        dispatcher = Dispatcher(
-            engine.transport,
-            ledger=ledger,
-            observe=engine.observe,
-            policy=engine.policy,
-            clock=engine.clock,
-            stop=engine.stop,
-        )
         try:
             async with ledger.opened():
                 await _charge(plan, standings, rules, ledger)
-                still_owed = owed(plan, standings, rules)
-                dispatched = await dispatcher.run(still_owed)
+                dispatcher = _dispatcher(owed(plan, standings, rules), ledger, engine)
+                async with watched(dispatcher), engine.steered(dispatcher):
+                    dispatched = await dispatcher.run()
                 if dispatched.stopped is not None and run.record_omitted:
-                    await _write_down(still_owed, dispatched.stopped, ledger, engine.stop)
+                    await _write_down(dispatcher.supply.left(), dispatched.stopped, ledger, engine.stop)
                 return dispatched
         finally:
             engine.observe(RunEnded())
+
+
+def _dispatcher(still_owed: Iterator[Rollout | None], ledger: SessionLedger, engine: Engine) -> Dispatcher:
+    return Dispatcher(
+        engine.transport,
+        still_owed,
+        ledger=ledger,
+        observe=engine.observe,
+        policy=engine.policy,
+        clock=engine.clock,
+        stop=engine.stop,
+        ceilings=engine.ceilings,
+        further=engine.further,
+    )
 
 
 async def _charge(plan: Iterable[Rollout | None], standings: Standings, rules: Rules, ledger: SessionLedger) -> None:

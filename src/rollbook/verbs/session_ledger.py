@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 
 from rollbook.clock import Clock, timestamp
 from rollbook.errors import LedgerError
+from rollbook.ledger.handed import Handed
 from rollbook.ledger.writer import Writer
 from rollbook.plan.rollouts import numbered
 from rollbook.records.ending import Ending
@@ -50,18 +51,19 @@ class SessionLedger:
         ended = timestamp(self._clock.now())
         await self._writer.note(Closed(self._how, ended, self._writer.sizes, self._writer.elapsed))
 
-    async def reserve(self, rollout: Rollout) -> Rollout:
-        """Return `rollout` with its next attempt number, which is durable."""
+    def reserve(self, rollout: Rollout) -> Handed[Rollout]:
+        """Return `rollout` with its next attempt number, which is durable once this was awaited."""
         attempt = self._standings.next_attempt(rollout.key)
         self._standings.reserved(rollout.key, attempt, self._session)
-        await self._writer.reserve(rollout.key, attempt)
-        if attempt == 0:
-            return rollout
+        handed = self._writer.reserve(rollout.key, attempt)
+        return handed.of(rollout if attempt == 0 else self._numbered(rollout, attempt))
+
+    def _numbered(self, rollout: Rollout, attempt: int) -> Rollout:
         return numbered(rollout, attempt, reuses_deliverable=self._standings.reuses_deliverable(rollout.key))
 
-    async def write(self, rollout: Rollout, ending: Ending) -> Record:
-        """Save how an attempt ended."""
-        return self._standings.add(await self._writer.write(rollout, ending))
+    def write(self, rollout: Rollout, ending: Ending, elapsed: float | None = None) -> Handed[Record]:
+        """Save how an attempt ended; it counts once it is on disk."""
+        return self._writer.write(rollout, ending, elapsed).followed_by(self._standings.add)
 
     async def refused(self, rollout: Rollout, why: str) -> None:
         """Say that a reserved attempt never ran."""

@@ -180,6 +180,8 @@ ACTED_ON = {
     ),
     *("allow_unsafe_resume", "batch_manifest_fpath", "durability", "interrupt_grace_s", "resubmit", "retry_for_s"),
     *("attempt_extension", "retry_terminal_timeouts", "take_over"),
+    *("adaptive_concurrency", "dispatch_budget_s", "drain_margin_s", "environment_protocol_violation_stop_after"),
+    *("rollout_body_timeout_s", "rollout_response_timeout_s", "rollout_timeout_s", "stop_after_failures"),
 }
 
 

@@ -93,6 +93,14 @@ OURS = {
     "interrupt_grace_s": 20.0,
     "retry_for_s": 600.0,
     "take_over": False,
+    "adaptive_concurrency": False,
+    "group_scored": False,
+    "max_reply_bytes": 536870912,
+    "rollout_body_timeout_s": 600.0,
+    "rollout_connect_timeout_s": 10.0,
+    "rollout_response_timeout_s": None,
+    "rollout_timeout_s": None,
+    "stop_after_failures": None,
 }
 """Options that the contract does not have."""
 

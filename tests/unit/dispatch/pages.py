@@ -6,6 +6,7 @@ import msgspec
 
 from rollbook.dispatch.dispatcher import Dispatcher, Policy
 from rollbook.dispatch.stop import Stop
+from rollbook.dispatch.waiting import to_the_end
 from rollbook.errors import LedgerError
 from rollbook.records.exchange import Reply, SendFailed
 from rollbook.records.failure_kinds import Delivery
@@ -16,6 +17,21 @@ from rollbook.testing.manual_clock import ManualClock
 
 BUSY = Reply(503, b"busy")
 UNREACHABLE = SendFailed("refused", delivery=Delivery.NOT_SENT, exception_type="ClientConnectorError")
+
+
+class InWriting:
+    """A value whose commit has begun, and ends whoever is cancelled meanwhile."""
+
+    def __init__(self, value, commit):
+        self.value = value
+        self._commit = asyncio.ensure_future(commit)
+
+    def __await__(self):
+        return self._safe().__await__()
+
+    async def _safe(self):
+        await to_the_end(self._commit)
+        return self.value
 
 
 class Pages:
@@ -42,16 +58,18 @@ class Pages:
             raise LedgerError(f"disk full at {name}")
         self.calls.append((name, *told))
 
-    async def reserve(self, rollout):
+    def reserve(self, rollout):
         number = self.numbers.get(rollout.key, rollout.attempt)
         self.numbers[rollout.key] = number + 1
-        await self._commit("reserve", rollout.key.task, number)
-        return Rollout(rollout.key, rollout.line, rollout.server, attempt=number)
+        attempt = Rollout(rollout.key, rollout.line, rollout.server, attempt=number)
+        return InWriting(attempt, self._commit("reserve", rollout.key.task, number))
 
-    async def write(self, rollout, ending):
+    def write(self, rollout, ending, _elapsed=None):
+        return InWriting(Record(rollout.key, rollout.attempt, ending.outcome), self._write(rollout, ending))
+
+    async def _write(self, rollout, ending):
         await self._commit("write", rollout.key.task, rollout.attempt)
         self.endings.append((rollout.key, ending.outcome))
-        return Record(rollout.key, rollout.attempt, ending.outcome)
 
     async def refused(self, rollout, why):
         await self._commit("refused", rollout.key.task, rollout.attempt, why)
@@ -75,8 +93,22 @@ def rollouts(count):
         yield Rollout(RolloutKey(n, 0), msgspec.json.encode({"n": n}), "env")
 
 
+class Dispatching:
+    """A dispatcher that waits for its plan."""
+
+    def __init__(self, transport, **options):
+        self._transport = transport
+        self._options = options
+
+    def over(self, owed):
+        return Dispatcher(self._transport, owed, **self._options)
+
+    async def run(self, owed):
+        return await self.over(owed).run()
+
+
 def dispatcher(transport, pages, observe=lambda _event: None, *, clock=None, stop=None, jitter=None, **policy):
-    return Dispatcher(
+    return Dispatching(
         transport,
         ledger=pages,
         observe=observe,

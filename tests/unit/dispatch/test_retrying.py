@@ -100,10 +100,17 @@ async def test_a_server_that_says_when_to_come_back_is_obeyed():
 
 
 async def test_a_wait_is_no_longer_than_what_is_left_of_the_time():
-    patient = Patient(Reply(503, b"", {"retry-after": "3600"}), retry_for=60.0)
-    assert await patient.waits(1) == [60.0]
+    patient = Patient(BUSY, retry_for=0.2)
+    assert await patient.waits(1) == [pytest.approx(0.2)]
     await finished(patient.run)
     assert len(patient.script.sent) == 2
+
+
+async def test_a_server_that_asks_for_more_time_than_is_left_is_not_asked_again_and_its_refusal_stands():
+    patient = Patient(Reply(503, b"", {"retry-after": "3600"}), retry_for=60.0)
+    await finished(patient.run)
+    assert len(patient.script.sent) == 1
+    assert patient.pages.written == [(0, 0)]
 
 
 async def test_when_the_time_is_over_exactly_one_failure_is_written_and_it_is_the_last():

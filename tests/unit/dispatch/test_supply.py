@@ -3,11 +3,16 @@
 import asyncio
 from itertools import pairwise
 
+from rollbook.dispatch.ceilings import Ceilings
 from rollbook.dispatch.stop import Stop
 from rollbook.dispatch.supply import Supply
 from rollbook.testing.manual_clock import ManualClock
 from rollbook.testing.scripted_transport import ScriptedTransport
 from unit.dispatch.pages import Pages, dispatcher, finished, rollouts
+
+
+def supply_of(owed, stop=None):
+    return Supply(owed, stop or Stop(), ManualClock(), Ceilings(100, auto=False))
 
 
 def behind(nothing_found, count, looked=None):
@@ -29,7 +34,7 @@ async def test_whatever_else_the_process_does_has_its_turn_while_a_lane_looks_fo
             await asyncio.sleep(0)
 
     other = asyncio.create_task(something_else())
-    supply = Supply(behind(100, 1, looked), Stop(), ManualClock())
+    supply = supply_of(behind(100, 1, looked))
     lanes = [asyncio.create_task(supply.take()) for _ in range(8)]
     taken = await asyncio.gather(*lanes)
     other.cancel()
@@ -45,7 +50,7 @@ async def test_lanes_take_rollouts_in_the_order_of_the_plan_whatever_lies_betwee
 
 async def test_a_stop_ends_the_search_for_a_rollout():
     stop, looked = Stop(), []
-    taking = asyncio.create_task(Supply(behind(10**9, 1, looked), stop, ManualClock()).take())
+    taking = asyncio.create_task(supply_of(behind(10**9, 1, looked), stop).take())
     await asyncio.sleep(0)
     stop.request("SIGTERM", 143)
     assert await taking is None
@@ -54,7 +59,7 @@ async def test_a_stop_ends_the_search_for_a_rollout():
 
 async def test_a_lane_that_is_cancelled_while_it_looks_takes_no_rollout_with_it():
     owed = behind(1, 3)
-    supply = Supply(owed, Stop(), ManualClock())
+    supply = supply_of(owed)
     looking = asyncio.create_task(supply.take())
     await asyncio.sleep(0)
     looking.cancel()

@@ -32,7 +32,7 @@ SCORED = Ending(Scored(1.0), {"reward": 1})
 
 def rollout(task, attempt=0):
     stamps = {"_ng_task_index": task, "_ng_rollout_index": 0, "_ng_attempt_index": attempt, "agent_ref": {"name": "a"}}
-    return Rollout(RolloutKey(task, 0), b"{}", "env", "a", attempt, stamps=stamps)
+    return Rollout(RolloutKey(task, 0), b"{}", "env", "a", attempt, stamped=msgspec.json.encode(stamps)[1:-1])
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ async def test_every_file_of_a_run_is_there_from_its_first_moment(paths):
 async def test_a_number_is_durable_before_it_is_handed_out(paths, disk):
     disk.free.clear()
     async with writer(paths) as opened:
-        handed_out = asyncio.create_task(opened.reserve(RolloutKey(0, 0), 0))
+        handed_out = asyncio.ensure_future(opened.reserve(RolloutKey(0, 0), 0))
         await asyncio.sleep(0)
         assert not handed_out.done()
         disk.free.set()
@@ -129,10 +129,10 @@ async def test_in_one_commit_the_log_is_durable_before_the_rows(paths, disk):
 async def test_what_arrives_while_the_disk_is_busy_goes_out_in_one_line_and_one_sync(paths, disk):
     disk.free.clear()
     async with writer(paths) as opened:
-        waiting = [asyncio.create_task(opened.reserve(RolloutKey(0, 0), 0))]
+        waiting = [asyncio.ensure_future(opened.reserve(RolloutKey(0, 0), 0))]
         await asyncio.sleep(0)
-        waiting += [asyncio.create_task(opened.reserve(RolloutKey(n, 0), 0)) for n in range(1, 100)]
-        waiting += [asyncio.create_task(opened.write(rollout(n), SCORED)) for n in range(100, 200)]
+        waiting += [asyncio.ensure_future(opened.reserve(RolloutKey(n, 0), 0)) for n in range(1, 100)]
+        waiting += [asyncio.ensure_future(opened.write(rollout(n), SCORED)) for n in range(100, 200)]
         await asyncio.sleep(0)
         disk.free.set()
         await asyncio.gather(*waiting)
@@ -316,7 +316,7 @@ async def test_whatever_breaks_the_disk_nobody_waits_for_ever(paths, disk):
 
 async def test_a_cancelled_caller_does_not_lose_its_line(paths):
     async with writer(paths) as opened:
-        task = asyncio.create_task(opened.write(rollout(0), SCORED))
+        task = asyncio.ensure_future(opened.write(rollout(0), SCORED))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -327,7 +327,7 @@ async def test_a_cancelled_caller_does_not_lose_its_line(paths):
 async def test_closing_waits_for_lines_through_cancellation(paths, disk):
     async def session():
         async with writer(paths) as opened:
-            pending.append(asyncio.create_task(opened.write(rollout(0), SCORED)))
+            pending.append(asyncio.ensure_future(opened.write(rollout(0), SCORED)))
             await asyncio.sleep(0)
             begun.set()
 

@@ -152,7 +152,7 @@ def test_a_failure_record_of_an_unknown_version_is_damage_that_names_file_and_li
 async def test_no_row_is_written_before_the_words_of_the_log_that_arrived_with_it(paths):
     paths.manifest_log.symlink_to("/dev/full")
     key = RolloutKey(0, 0)
-    rollout = Rollout(key, b"{}", "s", stamps={"_ng_task_index": 0, "_ng_rollout_index": 0})
+    rollout = Rollout(key, b"{}", "s", stamped=b'"_ng_task_index":0,"_ng_rollout_index":0')
     async with Writer(paths, RunStamp("r", 3), ManualClock()) as writer:
         told = writer.reserve(RolloutKey(1, 0), 0), writer.write(rollout, Ending(Scored(1.0), {"reward": 1.0}))
         ends = await asyncio.gather(*told, return_exceptions=True)

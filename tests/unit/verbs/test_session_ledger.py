@@ -27,7 +27,7 @@ FAILED = Ending(Failed("agent_run_error", "m"))
 
 def rollout(task):
     line = b'{"_ng_task_index":%d,"_ng_rollout_index":0}' % task
-    return Rollout(RolloutKey(task, 0), line, "env", "a", stamps={"_ng_task_index": task, "_ng_rollout_index": 0})
+    return Rollout(RolloutKey(task, 0), line, "env", "a", stamped=b'"_ng_task_index":%d,"_ng_rollout_index":0' % task)
 
 
 @pytest.fixture

@@ -1,0 +1,67 @@
+"""A run that is told what to do while it goes on.
+
+Rules:
+* Every command is answered at once; what it leads to follows.
+* A rollout is run again by ending its attempt: the attempt is told as cut, and the next one has a number of its own.
+
+Source: collection.md §3.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from rollbook.dispatch.controls import ControlStatus, Requeued
+from rollbook.dispatch.dispatcher import Dispatcher
+from rollbook.dispatch.flights import GivenUp
+from rollbook.records.identity import RolloutKey
+
+_SHOWN: Final = 20
+_AGAIN: Final = "run again: asked for"
+
+
+class Steering:
+    """The `Controls` of a dispatcher."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._run = dispatcher
+
+    def status(self) -> ControlStatus:
+        """Say how the run is."""
+        stop = self._run.stop
+        return ControlStatus(
+            in_flight=len(self._run.flights),
+            limit=self._run.ceilings.limit,
+            paused=self._run.supply.paused,
+            draining=stop.closed.is_set(),
+            stop_reason=stop.why,
+            waiting=self._run.flights.longest(_SHOWN),
+        )
+
+    def set_limit(self, limit: int) -> None:
+        """Have at most `limit` rollouts in flight from now on, whatever decided about that before."""
+        self._run.ceilings.change(limit, self._run.clock.monotonic(), auto=False)
+        self._run.adjust()
+
+    def pause(self) -> None:
+        """Send nothing further until `resume`."""
+        self._run.supply.paused = True
+
+    def resume(self) -> None:
+        """Send again."""
+        self._run.supply.paused = False
+        self._run.supply.has_changed()
+
+    def drain(self, why: str) -> None:
+        """Send nothing further for good, and end once what is in flight has ended."""
+        self._run.stop.drain(why)
+
+    def requeue(self, keys: Sequence[RolloutKey]) -> tuple[Requeued, ...]:
+        """End the attempts of `keys` that are in flight, and run those rollouts again."""
+        return tuple(map(self._requeued, keys))
+
+    def _requeued(self, key: RolloutKey) -> Requeued:
+        flight = self._run.flights.find(key)
+        if flight is None:
+            return Requeued(key, None, "it is not in flight")
+        flight.give_up(GivenUp.RUN_AGAIN, _AGAIN)
+        return Requeued(key, flight.attempt.attempt)
