@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from rollbook.errors import ConfigError, ConfigPathNotFoundError
 
-_CLOSED: Final = ConfigDict(extra="forbid", frozen=True, strict=True)
+_CLOSED: Final = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 _Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 

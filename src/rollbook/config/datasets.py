@@ -7,6 +7,7 @@ Rules:
 Source: servers.md §1.9.
 """
 
+import functools
 import warnings
 from enum import StrEnum
 from typing import Annotated, Literal, Self
@@ -64,7 +65,7 @@ AgentNames = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) i
 class _Entry(BaseModel):
     """What both kinds of dataset entries say."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
     name: str
     jsonl_fpath: str
@@ -129,7 +130,11 @@ class BenchmarkDatasetConfig(_Entry):
 
 
 AnyDatasetConfig = Annotated[DatasetConfig | BenchmarkDatasetConfig, Field(discriminator="type")]
-_ADAPTER: TypeAdapter[DatasetConfig | BenchmarkDatasetConfig] = TypeAdapter(AnyDatasetConfig)
+
+
+@functools.cache
+def _adapter() -> TypeAdapter[DatasetConfig | BenchmarkDatasetConfig]:
+    return TypeAdapter(AnyDatasetConfig)
 
 
 def dataset_from(entry: object) -> DatasetConfig | BenchmarkDatasetConfig:
@@ -139,4 +144,4 @@ def dataset_from(entry: object) -> DatasetConfig | BenchmarkDatasetConfig:
         pydantic.ValidationError: an entry that does not fit.
 
     """
-    return _ADAPTER.validate_python(entry)
+    return _adapter().validate_python(entry)

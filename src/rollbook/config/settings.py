@@ -33,7 +33,7 @@ _FLAGS: Final = {
 class BaseNeMoGymCLIConfig(BaseModel):
     """The base of the settings of a command; takes a `DictConfig` or a mapping."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -43,6 +43,8 @@ class BaseNeMoGymCLIConfig(BaseModel):
 
 class RemovedRolloutOptionsMixin(BaseModel):
     """Refuses options that earlier versions had, so that none is silently ignored."""
+
+    model_config = ConfigDict(defer_build=True)
 
     removed_options: ClassVar[Mapping[str, str]] = {
         "retry_invalid_judge_responses": "re-scoring saved answers (gym eval reverify) is not in this version",
@@ -60,6 +62,8 @@ class RemovedRolloutOptionsMixin(BaseModel):
 
 class UploadMixin(BaseModel):
     """`upload_rollouts`, which also answers to the name it had."""
+
+    model_config = ConfigDict(defer_build=True)
 
     upload_rollouts: bool = True
 

@@ -89,7 +89,7 @@ class BaseRunServerInstanceConfig(BaseRunServerConfig):
 class BaseRunServerTypeConfig(BaseModel):
     """A server block as written: host and port may still be open; an implementation's own keys are kept."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
     entrypoint: str
     domain: Domain | None = None
