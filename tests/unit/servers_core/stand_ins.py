@@ -18,6 +18,8 @@ from rollbook.servers.client import ServerClient, raise_for_status, request
 from rollbook.servers.http.addresses import AddressBook
 from rollbook.servers.http.embedded_registry import register_embedded, unregister_embedded
 from rollbook.servers.http.listening import Listener
+from rollbook.servers.serving.deployment import post_once
+from rollbook.servers.wire.poster import Poster
 
 HEAD = BaseServerConfig(host="127.0.0.1", port=1)
 
@@ -185,3 +187,13 @@ async def in_process(app: Callable[..., Awaitable[None]], port: int = 7) -> Asyn
 async def reply_to(app: Callable[..., Awaitable[None]], method: str, path: str, **options: object) -> ClientResponse:
     async with in_process(app) as url:
         return await request(method, url + path, **options)
+
+
+async def posted(url: str, path: str = "/run", *, server: str = "colours", **options: object):
+    """Send a rollout's request to the one server at `url`, which is `colours`."""
+    gone = options.pop("gone", None)
+    poster = Poster(**{"grace_seconds": 0, **options})
+    try:
+        return await post_once(poster, addresses(url), server, path, b"{}", gone=gone)
+    finally:
+        await poster.aclose()

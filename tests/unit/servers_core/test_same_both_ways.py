@@ -18,8 +18,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response, S
 from rollbook.servers.http.client_pool import set_global_aiohttp_client
 from rollbook.servers.http.embedded_registry import register_embedded, unregister_embedded
 from rollbook.servers.http.http_client import request
-from rollbook.servers.serving.deployment import post_once
-from unit.servers_core.stand_ins import addresses, behind_a_socket, free_ports, in_process
+from unit.servers_core.stand_ins import behind_a_socket, free_ports, in_process, posted
 
 COOKIES = [
     'a={"x":1}; Path=/; HttpOnly',
@@ -195,7 +194,7 @@ async def test_a_redirect_out_of_this_process_goes_through_a_socket():
 async def test_a_rollout_that_is_redirected_has_the_redirect_as_its_reply(served):
     count = Count()
     async with served(odd(count)) as url:
-        reply = await post_once(addresses(url), "colours", "/to/301", b"{}", grace=0)
+        reply = await posted(url, "/to/301")
     assert (reply.status, reply.headers["location"], count.asked) == (301, "/seen?by=redirect", 1)
 
 

@@ -1,31 +1,32 @@
 """Servers that rollouts can be sent to: how they are started, reached and stopped.
 
 Rules:
-* `send` posts once. A body that may have been read is never sent again, and each request has a connection of its own,
-  so no reply is lost to a connection that its server closes. A redirect is a reply like any other.
+* `send` posts once. A body that may have been read is never sent again, and no connection is used that its server may
+  be closing. A redirect is a reply like any other.
 * A connection that does not come up is tried until the grace is over; then the request is known not to be sent.
+* A server of this process is called in this process, whoever serves the rest.
 * Every failure names the server and its address.
 
 Source: collection.md §3.2, §3.6, §3.7.
 """
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from aiohttp import ClientError
 from omegaconf import DictConfig
 
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import ServerRefNotFoundError
-from rollbook.records.exchange import Exchange, Phase, Reply, SendFailed
+from rollbook.records.exchange import Exchange, Reply, SendFailed
 from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.http.addresses import AddressBook
-from rollbook.servers.http.delivery import delivery_of_error, delivery_of_status
-from rollbook.servers.http.http_client import request
+from rollbook.servers.wire.poster import CONNECT_GRACE_SECONDS, CONNECT_SECONDS, MAX_REPLY_BYTES, Poster
 
-CONNECT_GRACE_SECONDS: Final = 60.0
-_HEADERS: Final = {"Content-Type": "application/json"}
+__all__ = ["CONNECT_GRACE_SECONDS", "CONNECT_SECONDS", "MAX_REPLY_BYTES", "Deployment", "post_once"]
+
+_EMBEDDED: Final = "rollbook.servers.http.embedded_registry"
 
 
 class Deployment(Protocol):
@@ -60,13 +61,13 @@ class Deployment(Protocol):
 
 
 async def post_once(
+    poster: Poster,
     addresses: AddressBook,
     server: str,
     path: str,
     body: bytes,
-    exchange: Exchange | None = None,
     *,
-    grace: float,
+    exchange: Exchange | None = None,
     gone: Callable[[], bool] | None = None,
 ) -> Reply:
     """POST `body` to an instance, and return the whole reply; see `Deployment.send`."""
@@ -74,33 +75,11 @@ async def post_once(
         url = addresses.base_url(server) + path
     except ServerRefNotFoundError as error:
         raise SendFailed(str(error), delivery=Delivery.NOT_SENT, exception_type=type(error).__name__) from error
-    status: int | None = None
-    seen = exchange or Exchange(time.monotonic)
-    seen.host = url.partition("://")[2].partition("/")[0]
-    seen.enter(Phase.WAITING)
-    try:
-        response = await request(
-            "POST",
-            url,
-            _internal=True,
-            _server_name=server,
-            _connect_grace=grace,
-            _single_use=True,
-            _gone=gone,
-            allow_redirects=False,
-            data=body,
-            headers=_HEADERS,
-        )
-        status = seen.status = response.status
-        seen.enter(Phase.READING)
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        return Reply(status, await response.read(), headers)
-    except (ClientError, TimeoutError, OSError) as error:
-        raise send_failed(server, url, error, status) from error
+    seen = Exchange(time.monotonic) if exchange is None else exchange
+    if _EMBEDDED in sys.modules:
+        from rollbook.servers.http.embedded_post import post_embedded  # noqa: PLC0415  brings aiohttp along
 
-
-def send_failed(server: str, url: str, error: BaseException, status: int | None) -> SendFailed:
-    """Return the failure of an exchange with `server`; `status` is what was read of the reply before it broke."""
-    delivery = delivery_of_error(error, one_write=True) if status is None else delivery_of_status(status)
-    kind = type(error).__name__
-    return SendFailed(f"{server} at {url}: {kind}: {error}", delivery=delivery, exception_type=kind, status=status)
+        reply = await post_embedded(server, url, body, seen, poster.max_reply_bytes)
+        if reply is not None:
+            return reply
+    return await poster.post(server, url, body, seen, gone=gone)

@@ -27,27 +27,50 @@ from rollbook.records.exchange import Exchange, Reply
 from rollbook.servers.base import SimpleServer
 from rollbook.servers.client import ServerClient
 from rollbook.servers.http.addresses import AddressBook, port_key_of, top_level
-from rollbook.servers.http.client_pool import global_aiohttp_client_exit, set_global_aiohttp_client
+from rollbook.servers.http.client_pool import (
+    current_client_settings,
+    global_aiohttp_client_exit,
+    set_global_aiohttp_client,
+)
 from rollbook.servers.http.embedded_registry import EmbeddedServer, register_embedded, unregister_embedded
 from rollbook.servers.http.time_limits import spinup_seconds
-from rollbook.servers.serving.deployment import CONNECT_GRACE_SECONDS, post_once
+from rollbook.servers.serving.deployment import (
+    CONNECT_GRACE_SECONDS,
+    CONNECT_SECONDS,
+    MAX_REPLY_BYTES,
+    post_once,
+)
 from rollbook.servers.serving.lifespan import Lifespan
 from rollbook.servers.serving.loading import build_component
 from rollbook.servers.serving.open_files import raise_open_file_limit
 from rollbook.servers.serving.readiness import wait_for_model_endpoints
 from rollbook.servers.serving.webserver import head_server_config, instance_config
+from rollbook.servers.wire.poster import Poster
 
 _LOG = logging.getLogger(__name__)
 _HANDLER_THREADS: Final = 256
 
 
 class EmbeddedDeployment:
-    """Servers that run in this process and event loop. `connect_grace` is in seconds; it concerns foreign servers."""
+    """Servers that run in this process and event loop.
 
-    def __init__(self, global_config_dict: DictConfig, *, connect_grace: float = CONNECT_GRACE_SECONDS) -> None:
+    `connect_grace` and `connect_seconds` are those of `Poster`; they concern foreign servers. `max_reply_bytes` bounds
+    every reply.
+    """
+
+    def __init__(
+        self,
+        global_config_dict: DictConfig,
+        *,
+        connect_grace: float = CONNECT_GRACE_SECONDS,
+        connect_seconds: float = CONNECT_SECONDS,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
+    ) -> None:
         self.global_config_dict = global_config_dict
         self.head_server_config = head_server_config(global_config_dict)
-        self._grace = connect_grace
+        self._poster = Poster(
+            connect_seconds=connect_seconds, grace_seconds=connect_grace, max_reply_bytes=max_reply_bytes
+        )
         self._addresses = AddressBook(global_config_dict)
         self._running: list[tuple[EmbeddedServer, Lifespan]] = []
 
@@ -64,6 +87,7 @@ class EmbeddedDeployment:
         set_global_config_dict(config)
         raise_open_file_limit()
         set_global_aiohttp_client(top_level(config))
+        self._poster.tcp_keepalive = current_client_settings().tcp_keepalive
         limiter = anyio.to_thread.current_default_thread_limiter()
         limiter.total_tokens = max(limiter.total_tokens, _HANDLER_THREADS)
         client = ServerClient(self.head_server_config, config)
@@ -114,11 +138,12 @@ class EmbeddedDeployment:
             finally:
                 await lifespan.shutdown()
         gc.unfreeze()
+        await self._poster.aclose()
         await global_aiohttp_client_exit()
 
     async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
         """POST a JSON body to a server, once; see `Deployment.send`."""
-        return await post_once(self._addresses, server, path, body, exchange, grace=self._grace)
+        return await post_once(self._poster, self._addresses, server, path, body, exchange=exchange)
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -25,18 +25,28 @@ from rollbook.errors import ConfigError, ServingError
 from rollbook.records.exchange import Exchange, Reply
 from rollbook.servers.client import ServerStatus, probe
 from rollbook.servers.http.addresses import AddressBook, port_key_of, top_level
-from rollbook.servers.http.client_pool import global_aiohttp_client_exit, set_global_aiohttp_client
+from rollbook.servers.http.client_pool import (
+    current_client_settings,
+    global_aiohttp_client_exit,
+    set_global_aiohttp_client,
+)
 from rollbook.servers.http.embedded_registry import bound_socket
 from rollbook.servers.http.listening import Listener
 from rollbook.servers.http.time_limits import SPINUP_KEY, spinup_seconds
 from rollbook.servers.http.waiting import until
 from rollbook.servers.serving.child_process import LauncherPipe, ServerProcess
-from rollbook.servers.serving.deployment import CONNECT_GRACE_SECONDS, post_once
+from rollbook.servers.serving.deployment import (
+    CONNECT_GRACE_SECONDS,
+    CONNECT_SECONDS,
+    MAX_REPLY_BYTES,
+    post_once,
+)
 from rollbook.servers.serving.head import head_app
 from rollbook.servers.serving.open_files import raise_open_file_limit
 from rollbook.servers.serving.readiness import wait_for_model_endpoints
 from rollbook.servers.serving.status import InstanceStatus
 from rollbook.servers.serving.webserver import head_server_config
+from rollbook.servers.wire.poster import Poster
 
 _LOG = logging.getLogger(__name__)
 _STOP_SECONDS: Final = 1.0
@@ -50,7 +60,8 @@ _PROGRESS_SECONDS: Final = 30.0
 class ProcessDeployment:
     """Servers that run as processes on this machine. Logs go to `<log_dir>/<instance>.log`.
 
-    `on_spawned` is told the processes as soon as they exist, before they answer.
+    `connect_grace`, `connect_seconds` and `max_reply_bytes` are those of `Poster`. `on_spawned` is told the processes
+    as soon as they exist, before they answer.
     """
 
     def __init__(
@@ -59,13 +70,17 @@ class ProcessDeployment:
         log_dir: Path,
         *,
         connect_grace: float = CONNECT_GRACE_SECONDS,
+        connect_seconds: float = CONNECT_SECONDS,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
         on_spawned: Callable[[Sequence[ServerProcess]], None] | None = None,
     ) -> None:
         self.global_config_dict = global_config_dict
         self.head_server_config = head_server_config(global_config_dict)
         self.log_dir = log_dir
         self.ready = False
-        self._grace = connect_grace
+        self._poster = Poster(
+            connect_seconds=connect_seconds, grace_seconds=connect_grace, max_reply_bytes=max_reply_bytes
+        )
         self._on_spawned = on_spawned
         self._addresses = AddressBook(global_config_dict)
         self._pipe: LauncherPipe | None = None
@@ -102,6 +117,7 @@ class ProcessDeployment:
         self._check_ports(instances)
         raise_open_file_limit()
         set_global_aiohttp_client(top_level(config))
+        self._poster.tcp_keepalive = current_client_settings().tcp_keepalive
         try:
             self._head = Listener(head_app(config, lambda: self.ready, lambda: self.instances), self._head_socket())
             self._head.start()
@@ -216,6 +232,7 @@ class ProcessDeployment:
         if self._head is not None:
             await self._head.close()
             self._head = None
+        await self._poster.aclose()
         await global_aiohttp_client_exit()
 
     async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
@@ -225,7 +242,7 @@ class ProcessDeployment:
         def gone() -> bool:
             return process is None or process.exit_code is not None
 
-        return await post_once(self._addresses, server, path, body, exchange, grace=self._grace, gone=gone)
+        return await post_once(self._poster, self._addresses, server, path, body, exchange=exchange, gone=gone)
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -18,23 +18,36 @@ from rollbook.errors import ServingError
 from rollbook.records.exchange import Exchange, Reply
 from rollbook.servers.head_lookup import fetch_global_config
 from rollbook.servers.http.addresses import AddressBook, top_level
-from rollbook.servers.http.client_pool import global_aiohttp_client_exit, set_global_aiohttp_client
-from rollbook.servers.serving.deployment import CONNECT_GRACE_SECONDS, post_once
+from rollbook.servers.http.client_settings import read_client_settings
+from rollbook.servers.serving.deployment import (
+    CONNECT_GRACE_SECONDS,
+    CONNECT_SECONDS,
+    MAX_REPLY_BYTES,
+    post_once,
+)
 from rollbook.servers.serving.open_files import raise_open_file_limit
+from rollbook.servers.wire.poster import Poster
 
 
 class RemoteDeployment:
-    """A running deployment, reached through its head server. `known` is its configuration, where that is at hand."""
+    """A running deployment, reached through its head server. `known` is its configuration, where that is at hand.
+
+    `connect_grace`, `connect_seconds` and `max_reply_bytes` are those of `Poster`.
+    """
 
     def __init__(
         self,
         head_server_config: BaseServerConfig,
         *,
         connect_grace: float = CONNECT_GRACE_SECONDS,
+        connect_seconds: float = CONNECT_SECONDS,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
         known: DictConfig | None = None,
     ) -> None:
         self.head_server_config = head_server_config
-        self._grace = connect_grace
+        self._poster = Poster(
+            connect_seconds=connect_seconds, grace_seconds=connect_grace, max_reply_bytes=max_reply_bytes
+        )
         self._known = known
         self._found: tuple[DictConfig, AddressBook] | None = None
 
@@ -59,16 +72,16 @@ class RemoteDeployment:
         if config is None:
             config = await asyncio.to_thread(fetch_global_config, self.head_server_config)
         raise_open_file_limit()
-        set_global_aiohttp_client(top_level(config))
+        self._poster.tcp_keepalive = read_client_settings(top_level(config)).tcp_keepalive
         self._found = config, AddressBook(config)
 
     async def close(self) -> None:
         """Close this loop's connections; the servers go on."""
-        await global_aiohttp_client_exit()
+        await self._poster.aclose()
 
     async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
         """POST a JSON body to a server, once; see `Deployment.send`."""
-        return await post_once(self._looked_up()[1], server, path, body, exchange, grace=self._grace)
+        return await post_once(self._poster, self._looked_up()[1], server, path, body, exchange=exchange)
 
     async def __aenter__(self) -> Self:
         await self.start()
