@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
+from rollbook.telemetry.guest import Guest
 from rollbook.telemetry.sink import Sink, name_of
 
 _LOG = logging.getLogger(__name__)
@@ -76,12 +77,10 @@ class GuardedSink:
             _LOG.warning("the sink %s has no thread and is told nothing: %s", name_of(self._sink), error)
 
     def _hand_on(self) -> None:
+        guest = Guest(self._sink.log, f"the sink {name_of(self._sink)}")
         try:
-            while (told := self._next()) is not None:
-                self._sink.log(*told)
-        except Exception:  # noqa: BLE001  a sink is a caller's code; see docs/architecture.md
-            if not self._over:
-                _LOG.exception("the sink %s failed and is not told anything more", name_of(self._sink))
+            while not guest.failed and (told := self._next()) is not None:
+                guest(*told)
         finally:
             with self._changed:
                 self._over = True
