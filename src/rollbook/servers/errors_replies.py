@@ -1,13 +1,13 @@
 """What a server answers when a handler raises: the bodies that the field's clients read.
 
 Rules:
-* A failure is status 500 with a bare JSON string; there is no other signal at this layer.
+* A failure is status 500 with a bare JSON string, and a header that says which failure led to it.
 * The body of an inner server's error is put into the text as Python bytes, one level per hop; a long one is cut.
 * Once a reply has begun nothing can be said any more, and the error goes on to the server.
 * Every handler error ends here: a server outlives what its environment raises.
 * An error is one line in the log, bounded; its traceback is logged for DEBUG alone.
 
-Source: servers.md §3.5.
+Source: servers.md §3.5; collection.md §3.8.
 """
 
 import asyncio
@@ -23,6 +23,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rollbook.config.secrets import masked_urls
+from rollbook.records.failure_report import FAILURE_REPORT_HEADER, Boundary, header_of
+from rollbook.servers.error_report import boundary_of, report_of
 from rollbook.servers.http.inner_error import capped_body
 from rollbook.servers.http.redaction import redacted_url
 
@@ -52,9 +54,10 @@ def inner_body(error: BaseException) -> bytes | None:
 class ErrorReplies:
     """Turns whatever a handler raises into status 500 and a JSON string."""
 
-    def __init__(self, app: ASGIApp, session_key: str) -> None:
+    def __init__(self, app: ASGIApp, session_key: str, boundary: Boundary = "harness") -> None:
         self.app = app
         self.session_key = session_key
+        self.boundary = boundary
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; errors raised after the reply began pass through."""
@@ -77,7 +80,9 @@ class ErrorReplies:
                 raise
             self._log(error, scope)
             body = orjson.dumps(_encodable(reply_text(error, self.session_key)))
-            await Response(body, 500, media_type="application/json")(scope, receive, send)
+            report = report_of(error, self.boundary)
+            headers = {FAILURE_REPORT_HEADER: header_of(report)} if report is not None else None
+            await Response(body, 500, headers, media_type="application/json")(scope, receive, send)
 
     def _log(self, error: BaseException, scope: Scope) -> None:
         inner = inner_body(error)
@@ -120,4 +125,4 @@ def install_error_replies(app: FastAPI, session_key: str) -> None:
     """Put the error replies around `app`, and the logged 422 in place of FastAPI's own unless the app has another."""
     if app.exception_handlers.get(RequestValidationError) is request_validation_exception_handler:
         app.add_exception_handler(RequestValidationError, logged_validation_error)
-    app.add_middleware(ErrorReplies, session_key=session_key)
+    app.add_middleware(ErrorReplies, session_key=session_key, boundary=boundary_of(app))
