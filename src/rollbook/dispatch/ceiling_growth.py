@@ -1,0 +1,276 @@
+"""One server's ceiling: how many rollouts may be in flight there, found by trying.
+
+Rules:
+* It doubles while that pays: a round under the new ceiling delivers more a second than the round before it did. Then it
+  grows by equal steps as long as those pay. What does not pay is taken back, and the ceiling holds.
+* It grows only where it was in use. A round counts as many endings as the ceiling has places, once those have ended
+  that were out before it was raised, or that are over it since it was lowered.
+* Long rollouts are not waited for. A ceiling that still doubles, was in use for 5 seconds and saw no refusal in them
+  doubles on time, up to 256, where fewer have ended than a quarter of a round. Above 256 it gets 64 more every 30
+  seconds, until 64 have ended.
+* A ceiling that grew on time alone is proved later. Where rollouts take half as long again as the first did, and rounds
+  end within 5 minutes, it halves as long as half delivers as much.
+* A ceiling that holds is tried every 30 seconds: a quarter up; after that did not pay an eighth down, kept when it
+  delivers as much; and so on. What pays goes on at once.
+* A refusal halves it, once for all that was sent before. Each round sent since that ends well then doubles it, up to
+  seven eighths of where it was refused. From there it goes up by a sixteenth every 30 seconds, until a round that large
+  is refused nothing, or another refusal halves it.
+  Refusals of which none was followed by a sending that ended well are an outage: the place of the first is kept.
+* It never leaves `floor` to `most`.
+
+Source: the slow start and congestion avoidance of RFC 5681 §3.1, with a rate in place of the window's acknowledgement.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from rollbook.dispatch.ceiling_round import Round
+
+TIMED_DOUBLING: Final = 5.0
+TIMED_MOST: Final = 256
+TIMED_STEP: Final = 64
+PROBE_EVERY: Final = 30.0
+_PROVABLE: Final = 300.0
+_SLOWER: Final = 1.5
+_FIRST_ENDINGS: Final = 64
+_FEWEST: Final = 16
+_FEWEST_OF_A_STEP: Final = 64
+_FULL: Final = 0.8
+
+
+class Phase(Enum):
+    """What a ceiling is doing."""
+
+    DOUBLING = "doubling"
+    ADDING = "adding"
+    HOLDING = "holding"
+    RECOVERING = "recovering"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A ceiling under test: what delivered `rate` before it, and whether the test goes up."""
+
+    back_to: int
+    rate: float
+    up: bool
+
+
+class Growth:
+    """A ceiling that moves. `limit` is what it is now."""
+
+    __slots__ = (
+        "_cut_at",
+        "_cuts_in_a_row",
+        "_first_count",
+        "_first_seconds",
+        "_full_since",
+        "_good_since_cut",
+        "_held_since",
+        "_phase",
+        "_proven",
+        "_refused_at",
+        "_round",
+        "_step",
+        "_trial",
+        "_upwards",
+        "floor",
+        "limit",
+        "most",
+    )
+
+    def __init__(self, start: int, floor: int, most: int) -> None:
+        self.floor, self.most = floor, most
+        self.limit = max(floor, min(start, most))
+        self._phase = Phase.DOUBLING
+        self._round = Round(self.limit)
+        self._trial: Trial | None = None
+        self._step = 1
+        self._upwards = self._proven = True
+        self._full_since: float | None = None
+        self._held_since = self._cut_at = float("-inf")
+        self._cuts_in_a_row = self._good_since_cut = 0
+        self._refused_at: int | None = None
+        self._first_count, self._first_seconds = 0, 0.0
+
+    def ended(self, seconds: float, now: float, in_flight: int, *, ok: bool) -> None:
+        """Count an attempt that ran; `in_flight` with itself."""
+        self._round.count(seconds, now, ok=ok, full=in_flight >= self.limit * _FULL)
+        if ok and now - seconds > self._cut_at:
+            self._good_since_cut += 1
+            self._cuts_in_a_row = 0
+        if self._first_count < _FIRST_ENDINGS:
+            self._first_count += 1
+            self._first_seconds += seconds
+
+    def refused(self, seconds: float, now: float, in_flight: int) -> int:
+        """Halve for an attempt that was turned away; `in_flight` with itself.
+
+        Return how many halvings came in a row with nothing good between them, 0 when an earlier one stands for it.
+        """
+        self._full_since = None
+        if now - seconds <= self._cut_at:
+            return 0
+        if self._cuts_in_a_row == 0 or self._refused_at is None:
+            self._refused_at = in_flight
+        self._cuts_in_a_row += 1
+        self._cut_at, self._good_since_cut = now, 0
+        self._phase = Phase.RECOVERING
+        self._set(max(self.floor, min(self.limit, in_flight) // 2), in_flight)
+        return self._cuts_in_a_row
+
+    def unreachable(self) -> None:
+        """Note that an attempt never arrived: the time for growing without an ending starts anew."""
+        self._full_since = None
+
+    def shrink(self, now: float, in_flight: int) -> bool:
+        """Give back a quarter; whether there was one to give."""
+        self._hold(now)
+        return self._set(self.limit * 3 // 4, in_flight)
+
+    def bound(self, floor: int, most: int, in_flight: int) -> bool:
+        """Stay between these from now on; whether that moved it."""
+        self.floor, self.most = floor, most
+        return self._set(self.limit, in_flight)
+
+    def tick(self, now: float, in_flight: int, *, may_grow: bool) -> str | None:
+        """Look at the ceiling, every second or so; return why it moved, None when it did not."""
+        full = in_flight >= self.limit * _FULL
+        self._round.look(full=full)
+        if not full:
+            self._full_since = None
+        elif self._full_since is None:
+            self._full_since = now
+        if self._phase is Phase.RECOVERING:
+            return self._recover(now, in_flight) if may_grow else None
+        if self._round.is_over(self._needed):
+            return self._judge(now, in_flight, may_grow=may_grow)
+        return self._grow_on_time(now, in_flight) if may_grow and self._phase is Phase.DOUBLING else None
+
+    @property
+    def _needed(self) -> int:
+        return max(self.limit, _FEWEST if self._phase is Phase.DOUBLING else _FEWEST_OF_A_STEP)
+
+    def _recover(self, now: float, in_flight: int) -> str | None:
+        turned_over = self._good_since_cut >= self.limit and self._round.in_use
+        if not turned_over and self._full_for(now) < PROBE_EVERY:
+            return None
+        self._good_since_cut = 0
+        goal = (self._refused_at or 0) * 7 // 8
+        if self._set(min(self.limit * 2, max(goal, self.limit)), in_flight):
+            return "nothing was refused since it was halved"
+        self._hold(now)
+        return None
+
+    def _grow_on_time(self, now: float, in_flight: int) -> str | None:
+        if self.limit < TIMED_MOST:
+            is_due = self._full_for(now) >= TIMED_DOUBLING and self._round.all * 4 < self._needed
+            grown = min(self.limit * 2, TIMED_MOST)
+        else:
+            is_due = self._full_for(now) >= PROBE_EVERY and self._first_count < _FIRST_ENDINGS
+            grown = self.limit + TIMED_STEP
+        if not is_due or not self._set(grown, in_flight):
+            return None
+        self._proven = False
+        return "in use, and nothing was refused"
+
+    def _judge(self, now: float, in_flight: int, *, may_grow: bool) -> str | None:
+        round_, trial = self._round, self._trial
+        self._round = Round(1)
+        if not round_.in_use:
+            return None
+        self._trial = None
+        if trial is not None and not self._passed(trial, round_):
+            return self._step_back(trial, now, in_flight)
+        if trial is not None and self._phase is Phase.HOLDING:
+            self._go_on(trial)
+        if self._refused_at is not None and self.limit >= self._refused_at:
+            self._refused_at, self._phase = None, Phase.DOUBLING
+        if not self._proven and self._needs_proof(round_):
+            self._hold(now)
+            tried = self._test(self.limit // 2, round_, in_flight, "does half deliver as much?")
+            self._upwards = self._proven = tried is None
+            return tried
+        return self._next(round_, now, in_flight, may_grow=may_grow)
+
+    def _passed(self, trial: Trial, round_: Round) -> bool:
+        if not trial.up:
+            return round_.holds(trial.rate)
+        return self._refused_at is not None or round_.pays_over(trial.rate)
+
+    def _step_back(self, trial: Trial, now: float, in_flight: int) -> str | None:
+        if self._phase is Phase.DOUBLING and trial.up and self._proven:
+            self._add(trial.back_to)
+        else:
+            self._proven = self._proven or not trial.up
+            self._hold(now)
+            self._upwards = not trial.up
+        moved = self._set(trial.back_to, in_flight)
+        reason = "more did not pay" if trial.up else "less delivered less"
+        return reason if moved else None
+
+    def _go_on(self, trial: Trial) -> None:
+        """Do more of what paid, without a wait."""
+        if trial.up and self._refused_at is None:
+            self._add(self.limit)
+        elif not trial.up:
+            self._held_since = float("-inf")
+
+    def _needs_proof(self, round_: Round) -> bool:
+        """Whether half of a ceiling that grew on time may do: more did not pay, or rollouts take longer."""
+        if round_.lasted > _PROVABLE:
+            self._proven = True
+            return False
+        return not self._upwards or round_.mean_seconds > _SLOWER * self._first_seconds / self._first_count
+
+    def _next(self, round_: Round, now: float, in_flight: int, *, may_grow: bool) -> str | None:
+        match self._phase:
+            case Phase.DOUBLING if may_grow:
+                return self._test(self.limit * 2, round_, in_flight, "more paid")
+            case Phase.ADDING if may_grow:
+                return self._test(self.limit + self._step, round_, in_flight, "more paid")
+            case Phase.HOLDING if now - self._held_since >= PROBE_EVERY:
+                return self._probe(round_, now, in_flight, may_grow=may_grow)
+            case _:
+                return None
+
+    def _probe(self, round_: Round, now: float, in_flight: int, *, may_grow: bool) -> str | None:
+        self._held_since = now
+        if self._upwards:
+            step = self.limit // (4 if self._refused_at is None else 16)
+            tried = self._test(self.limit + max(1, step), round_, in_flight, "does more pay?") if may_grow else None
+        else:
+            tried = self._test(self.limit - max(1, self.limit // 8), round_, in_flight, "does less deliver as much?")
+            self._upwards = self._upwards or tried is None
+        return tried
+
+    def _test(self, limit: int, round_: Round, in_flight: int, why: str) -> str | None:
+        trial = Trial(self.limit, round_.rate, up=limit > self.limit)
+        if not self._set(limit, in_flight):
+            return None
+        self._trial = trial
+        return why
+
+    def _add(self, limit: int) -> None:
+        self._phase = Phase.ADDING
+        self._step = max(1, limit // 4)
+
+    def _hold(self, now: float) -> None:
+        self._phase = Phase.HOLDING
+        self._held_since = now
+        self._upwards = True
+
+    def _full_for(self, now: float) -> float:
+        return 0.0 if self._full_since is None else now - self._full_since
+
+    def _set(self, limit: int, in_flight: int) -> bool:
+        """Move to `limit`, or as near as may be; whether that is a move."""
+        bounded = max(self.floor, min(limit, self.most))
+        if bounded == self.limit:
+            return False
+        self._round = Round(in_flight if bounded > self.limit else in_flight - bounded)
+        self.limit = bounded
+        self._trial = None
+        self._full_since = None
+        return True
