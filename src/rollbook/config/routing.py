@@ -171,6 +171,21 @@ def check_stamp(cfg: DictConfig, server: str, agent: str | None = None, task_sou
         raise InputError(f"the environment server `{server}` is bound to `{bound}`, the row comes from `{task_source}`")
 
 
+def check_server_admits(cfg: DictConfig, server: str, agent: str | None, task_source: str | None = None) -> None:
+    """Refuse the agent that runs an environment server's rows where their verifier does not admit it.
+
+    Raises:
+        InputError: names the agent, its type, the verifier and its list.
+
+    """
+    tree = view_of(cfg)
+    _, _, block = require_block(tree, server)
+    for verifier in (task_source, _resources_of_server(tree, block, agent)):
+        reason = unsupported_agent(tree, agent, verifier) if agent is not None and verifier is not None else None
+        if reason is not None:
+            raise InputError(reason)
+
+
 def _pinned(tree: Tree, declaring: str, server_type: str, pin: str) -> str:
     found = block_of(tree, pin)
     agents = [name for name, _, _ in blocks(tree, AGENTS)]

@@ -1,7 +1,7 @@
 """Prompt templates: a row's own fields → the messages that a model is sent.
 
 Rules:
-* A template never replaces a prompt that a row brings along.
+* A template never replaces a prompt that a row brings along, and an episode task has one in its `task_input`.
 * `{{` and `}}` are literal braces; a field that a row lacks is named together with the ones it has.
 
 Source: servers.md §8.7.
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rollbook.errors import ConfigError, InputError
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.keys import RESPONSES_CREATE_PARAMS_KEY
-from rollbook.records.source import SourceRow
+from rollbook.records.source import SourceRow, is_materialized
 
 _SHOWN: Final = 200
 
@@ -79,7 +79,9 @@ def apply_prompt_to_row(config: PromptConfig, row: JsonMapping) -> JsonObject:
 
 
 def has_own_prompt(row: JsonMapping) -> bool:
-    """Whether a row brings its prompt along."""
+    """Whether a row brings its prompt along; an episode task does."""
+    if is_materialized(row):
+        return True
     block = row.get(RESPONSES_CREATE_PARAMS_KEY)
     return isinstance(block, dict) and bool(block.get("input"))
 
@@ -93,7 +95,10 @@ def validate_prompt_compatibility(rows: Iterable[SourceRow]) -> None:
     """
     places = [source.place for source in rows if has_own_prompt(source.row)]
     if places:
-        raise InputError(f"a prompt template is set, but these rows have an `input` of their own: {', '.join(places)}")
+        raise InputError(
+            "a prompt template is set, but these rows have an `input` of their own or are episode tasks: "
+            f"{', '.join(places)}"
+        )
 
 
 def fill_prompts(config: PromptConfig, rows: Iterable[SourceRow]) -> Iterator[SourceRow]:

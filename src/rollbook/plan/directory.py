@@ -4,8 +4,9 @@ Rules:
 * A row that names its agent is checked; a row that names only a `task_source` is given one.
 * Every name at fault is noted once; one error lists them all, before anything is sent.
 * A row stamped with an environment server goes there; any other goes to the one server that fronts its agent.
+* Verifiers and data sets are asked about the agent that runs a row, whether the row or its server names it.
 
-Source: collection.md §2.8, §2.10, §18.
+Source: collection.md §2.8, §2.10, §18, §21.2.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,7 @@ from rollbook.config.routing import (
     check_agents,
     check_dataset_admits,
     check_pairings,
+    check_server_admits,
     check_stamp,
     resolve_task_sources,
 )
@@ -47,7 +49,7 @@ class Directory:
     config: DictConfig
     _agents: dict[_Named, str | None] = field(default_factory=dict)
     _destinations: dict[tuple[str | None, str | None], Destination] = field(default_factory=dict)
-    _faults: dict[str, None] = field(default_factory=dict)
+    _faults: dict[str, ConfigError] = field(default_factory=dict)
 
     @property
     def only_agent(self) -> str | None:
@@ -58,7 +60,8 @@ class Directory:
         """Yield `rows` with their agents named.
 
         Raises:
-            InputError: names that lead nowhere or do not fit together; all of them, after the last row.
+            ConfigError: names that lead nowhere or do not fit together; all of them, after the last row. What is
+                wrong with one name alone is raised as what it is, several as an `InputError`.
 
         """
         for row in rows:
@@ -67,6 +70,8 @@ class Directory:
                 self._agents[named] = self._looked_up(named)
             agent = self._agents[named]
             yield row if agent is None or named.agent is not None else row | {AGENT_REF_KEY: {"name": agent}}
+        if len(self._faults) == 1:
+            raise next(iter(self._faults.values()))
         if self._faults:
             raise InputError("\n".join(self._faults))
 
@@ -89,7 +94,7 @@ class Directory:
         try:
             agent = self._agent_for(named)
         except ConfigError as error:
-            self._faults[str(error)] = None
+            self._faults[str(error)] = error
             return None
         if agent is not None or named.server is not None:
             self._note_first_fault(self._checks(named, agent))
@@ -107,10 +112,13 @@ class Directory:
         if agent is not None:
             yield lambda: check_agents(self.config, [agent])
             yield lambda: check_pairings(self.config, [(agent, named.source)])
-            yield lambda: check_dataset_admits(self.config, agent, named.taskset)
-        server = named.server
+        server, runs_it = named.server, agent
         if server is not None:
             yield lambda: check_stamp(self.config, server, agent, named.source)
+            runs_it = agent or attributed_agent(self.config, server)
+            yield lambda: check_server_admits(self.config, server, runs_it, named.source)
+        if runs_it is not None:
+            yield lambda: check_dataset_admits(self.config, runs_it, named.taskset)
         yield lambda: self.find(agent, server)
 
     def _note_first_fault(self, checks: Iterable[Callable[[], object]]) -> None:
@@ -118,7 +126,7 @@ class Directory:
             for check in checks:
                 check()
         except ConfigError as error:
-            self._faults[str(error)] = None
+            self._faults[str(error)] = error
 
 
 def _names_in(row: JsonMapping) -> _Named:

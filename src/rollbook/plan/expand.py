@@ -114,18 +114,18 @@ class Expansion:
         return row
 
     def _refuse_flat_options(self, source: SourceRow) -> None:
-        given = {
-            "responses_create_params overrides": self.options.overrides,
-            "skills": self.options.skills_ref,
-            "num_repeats_add_seed": self.options.add_seed,
-        }
-        refused = [name for name, value in given.items() if value]
-        if refused:
-            raise InputError(f"{source.place}: {', '.join(refused)} cannot be applied to a materialized episode task")
+        given = {"responses_create_params overrides": self.options.overrides, "skills": self.options.skills_ref}
+        self._refuse_of_an_episode(source, [name for name, value in given.items() if value])
+
+    def _refuse_of_an_episode(self, source: SourceRow, options: list[str]) -> None:
+        if options:
+            raise InputError(f"{source.place}: {', '.join(options)} cannot be applied to a materialized episode task")
 
     def _repeated(self, base: JsonObject, target: Target, routing: Routing, source: SourceRow) -> Iterator[JsonObject]:
         count = self._repeats.find(target.agent, routing.basis) or 0
         add_seed = bool(self._seeds.find(target.agent, routing.basis))
+        if add_seed and is_materialized(base):
+            self._refuse_of_an_episode(source, ["num_repeats_add_seed"])
         task = self._task_of[source.digest]
         for _ in range(count):
             row = dict(base)
@@ -149,8 +149,9 @@ class Expansion:
             raise InputError(f"no task has these ids: {', '.join(sorted(self.options.task_ids - self._ids_found))}")
         self._repeats.refuse_missed("num_repeats")
         self._ids.refuse_shared(self._next_rollout)
-        if self._repeats.unused:
-            self.notes.append(f"num_repeats lists {', '.join(self._repeats.unused)}, which no row uses: a typo?")
+        for name, unused in (("num_repeats", self._repeats.unused), ("num_repeats_add_seed", self._seeds.unused)):
+            if unused:
+                self.notes.append(f"{name} lists {', '.join(unused)}, which no row uses: a typo?")
         if self._replaced:
             pairs = ", ".join(f"{old} -> {new}" for old, new in self._replaced)
             self.notes.append(f"agents replaced by agent_map: {pairs}")

@@ -6,13 +6,13 @@ Rules:
 Source: collection.md §2.11; servers.md §8.2.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from rollbook.errors import InputError
 from rollbook.records.identity import TASK_INDEX_KEY_NAME, is_index
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.keys import AGENT_REF_KEY, SKILLS_REF_KEY, TASK_SOURCE_KEY
-from rollbook.records.source import is_materialized
 
 _LEFT_OUT: Final = frozenset({AGENT_REF_KEY, TASK_SOURCE_KEY, SKILLS_REF_KEY})
 _ID_KEYS: Final = ("task_id", "problem_id", "instance_id")
@@ -27,11 +27,12 @@ def materialize_task(row: JsonMapping, *, taskset: str, task_index: int | None =
         InputError: the row is an episode task already, or nothing names it.
 
     """
-    if is_materialized(row) or "task_input" in row:
-        raise InputError("the row is an episode task already: it has a `task_input`")
+    if "task_input" in row or isinstance(row.get("task_id"), Mapping):
+        raise InputError("the row is an episode task already: it has a `task_input`, or an object for its `task_id`")
     named = next((row[key] for key in _ID_KEYS if row.get(key) is not None), None)
     if named is None:
-        index = row.get(TASK_INDEX_KEY_NAME, task_index)
+        own = row.get(TASK_INDEX_KEY_NAME)
+        index = task_index if own is None else own
         if not is_index(index):
             raise InputError(f"nothing names the task: give it a task_id, or a task index from 0 (found {index!r})")
         named = index

@@ -3,8 +3,8 @@
 Rules:
 * A specific `agent_map` entry wins over `_default`, that over the row's own agent, that over its `task_source`.
 * `fan_out` looks at the name before `agent_map`, and ignores what `agent_map` says for that row.
-* An environment-routed row is neither mapped nor fanned out.
-* A row that names a server and no agent goes to that server, whose agent it is given.
+* An environment-routed row is neither mapped nor fanned out. A row that names its server is one: it goes there, and
+  is given the server's agent where it names none.
 * A row that names nobody goes to the configuration's only agent, where there is one.
 
 Source: collection.md §2.2, §2.3, §2.10.
@@ -65,14 +65,14 @@ def route(source: SourceRow, options: PlanOptions) -> Routing | None:
         )
     if options.routing is RoutingMode.LEGACY:
         return _environment_routing(row, options.environment_server)
-    return _agent_routing(row, options)
+    stamped = _text(row.get(NG_ENVIRONMENT_SERVER_KEY))
+    return _environment_routing(row, stamped) if stamped is not None else _agent_routing(row, options)
 
 
 def _agent_routing(row: JsonMapping, options: PlanOptions) -> Routing | None:
     own = row.get(AGENT_REF_KEY)
     agent, task_source = name_in(own), _text(row.get(TASK_SOURCE_KEY))
-    stamped = _text(row.get(NG_ENVIRONMENT_SERVER_KEY))
-    basis = agent or task_source or stamped or options.only_agent
+    basis = agent or task_source or options.only_agent
     if basis is not None and basis in options.fan_out:
         return Routing(basis, tuple(Target({"name": name}) for name in options.fan_out[basis]))
     mapped = _mapped(agent, task_source, options.agent_map)
@@ -81,7 +81,7 @@ def _agent_routing(row: JsonMapping, options: PlanOptions) -> Routing | None:
         return Routing(basis or mapped, (Target({"name": mapped}),), replaced)
     if agent is not None and isinstance(own, Mapping):
         return Routing(basis, (Target(own),))
-    if task_source is not None or stamped is not None:
+    if task_source is not None:
         return Routing(basis, (Target(None),))
     return Routing(basis, (Target({"name": basis}),)) if basis else None
 

@@ -46,6 +46,12 @@ def test_rows_with_a_prompt_of_their_own_are_all_listed():
         list(fill_prompts(PromptConfig(user="{q}"), rows))
 
 
+def test_a_template_is_refused_for_episode_tasks():
+    episode = {"task_id": {"taskset": "ts", "task_id": "t"}, "task_input": {"q": "x"}, "q": "x"}
+    with pytest.raises(InputError, match="episode tasks: row 1"):
+        list(fill_prompts(PromptConfig(user="{q}"), rows_of([{"q": "x"}, episode])))
+
+
 @pytest.mark.parametrize("text", ["system: only", "- a list", "user: [1", "user: x\nother: y"])
 def test_a_template_file_that_is_none_is_named(tmp_path, text):
     path = tmp_path / "prompt.yaml"

@@ -73,6 +73,20 @@ def test_an_episode_task_refuses_what_only_flat_rows_can_have(options):
         expand([EPISODE], environment_routes={"ts": "env1"}, **options)
 
 
+def test_seeds_by_name_leave_episode_tasks_without_them():
+    rows, _ = expand([A, EPISODE], environment_routes={"ts": "env1"}, add_seed={"A": True, "_default": False})
+    assert seed_of(rows[0]) == {"seed": 0}
+    assert rows[1]["task_input"] == EPISODE["task_input"]
+    with pytest.raises(InputError, match="row 0: num_repeats_add_seed.*materialized"):
+        expand([EPISODE], environment_routes={"ts": "env1"}, add_seed={"ts": True})
+
+
+def test_a_key_for_seeds_that_nobody_uses_is_reported_and_a_name_without_one_has_no_seed():
+    rows, expansion = expand([A], add_seed={"typo": True})
+    assert "metadata" not in rows[0]["responses_create_params"]
+    assert any("num_repeats_add_seed lists typo" in note for note in expansion.notes)
+
+
 def test_rows_that_name_nobody_are_listed_together():
     nobody = {"responses_create_params": {"input": "n"}}
     with pytest.raises(InputError, match="row 0, row 2"):
@@ -90,6 +104,50 @@ def test_a_row_that_names_a_server_alone_goes_there(only_agent):
     rows, _ = expand([row], only_agent=only_agent, repeats={"env": 2})
     assert [who(row) for row in rows] == [(0, 0, None), (0, 1, None)]
     assert {row["_ng_environment_server"] for row in rows} == {"env"}
+
+
+@pytest.mark.parametrize("options", [{"agent_map": {"_default": "D"}}, {"fan_out": {"A": ("X", "Y")}}])
+@pytest.mark.parametrize("routing", [RoutingMode.AGENT, RoutingMode.LEGACY])
+def test_a_row_that_is_routed_by_its_server_is_neither_mapped_nor_fanned_out(routing, options):
+    rows, expansion = expand(
+        [A | {"_ng_environment_server": "env"}], routing=routing, environment_server="env", **options
+    )
+    assert [(who(row), row["_ng_environment_server"]) for row in rows] == [((0, 0, "A"), "env")]
+    assert rows[0]["agent_ref"] == A["agent_ref"]
+    assert not any("replaced" in note for note in expansion.notes)
+
+
+def test_an_episode_task_goes_by_its_task_set_in_every_mode_and_keeps_no_agent():
+    agent, legacy, taskset = RoutingMode
+    for routing, server in ((agent, "env1"), (taskset, "env1"), (legacy, "env2")):
+        options = {"environment_routes": {"ts": "env1"}, "environment_server": "env2", "repeats": {"ts": 2}}
+        rows, _ = expand([EPISODE], routing=routing, agent_map={"_default": "D"}, **options)
+        assert [row["_ng_environment_server"] for row in rows] == [server, server]
+        assert all("agent_ref" not in row for row in rows)
+
+
+def test_a_fan_out_goes_by_the_name_before_the_map_and_ignores_the_map():
+    rows, expansion = expand([A, B], agent_map={"_default": "D"}, fan_out={"A": ("X", "Y"), "D": ("never",)})
+    assert [who(row) for row in rows] == [(0, 0, "X"), (0, 1, "Y"), (1, 0, "D")]
+    assert not any("replaced" in note for note in expansion.notes)
+
+
+def test_repeats_are_found_by_the_dispatched_agent_first_then_by_the_rows_own_name():
+    sizes = {"X": 2, "rs": 3, "_default": 1}
+    rows, _ = expand([B, A], repeats=sizes, fan_out={"rs": ("X", "Y")})
+    assert [row["agent_ref"]["name"] for row in rows] == ["X", "X", "Y", "Y", "Y", "A"]
+
+
+def test_a_supplied_index_stays_with_its_row():
+    rows, _ = expand([A | {"_ng_task_index": 7}, B | {"_ng_task_index": 3}], agent_map={"rs": "Z"})
+    assert [row["_ng_task_index"] for row in rows] == [7, 3]
+
+
+def test_an_overridden_block_keeps_what_the_override_does_not_name_and_skills_travel_along():
+    skills = {"path": "skills", "hash": "abc"}
+    rows, _ = expand([A], overrides={"temperature": 1}, skills_ref=skills, repeats=2)
+    assert [row["responses_create_params"] for row in rows] == [{"input": "a", "temperature": 1}] * 2
+    assert [row["skills_ref"] for row in rows] == [skills] * 2
 
 
 def test_a_repeats_mapping_that_misses_a_name_lists_it():
@@ -122,8 +180,15 @@ def test_tasks_are_chosen_by_id_and_unknown_ids_are_named():
     rows = [A | {"task_id": "one"}, A | {"problem_id": "two"}]
     chosen, _ = expand(rows, task_ids=frozenset({"two"}))
     assert [row["problem_id"] for row in chosen] == ["two"]
-    with pytest.raises(InputError, match="three"):
-        expand(rows, task_ids=frozenset({"three"}))
+    with pytest.raises(InputError, match="four, three"):
+        expand(rows, task_ids=frozenset({"three", "two", "four"}))
+
+
+def test_a_chosen_task_is_taken_once_before_it_is_repeated_and_before_the_limit():
+    one = A | {"instance_id": 1}
+    rows, expansion = expand([A, one, one, EPISODE], task_ids=frozenset({"1", "t1"}), repeats=2, limit=1)
+    assert [who(row) for row in rows] == [(0, 0, "A"), (0, 1, "A")]
+    assert expansion.tasks == 1
 
 
 def test_a_seed_needs_a_json_object_in_extra_body():
