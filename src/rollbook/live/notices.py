@@ -14,8 +14,18 @@ from typing import Final
 
 from rollbook.live.escape import escaped
 from rollbook.live.line import duration
-from rollbook.records.event import AttemptEnded, ConcurrencyChanged, Event, RunNoted, RunPlanned, RunStalled, Waiting
-from rollbook.records.outcome import Failed, Interrupted
+from rollbook.records.event import (
+    AttemptEnded,
+    AttemptRefused,
+    AttemptStarted,
+    ConcurrencyChanged,
+    Event,
+    RunNoted,
+    RunPlanned,
+    RunStalled,
+    Waiting,
+)
+from rollbook.records.outcome import Failed, Interrupted, Scored
 from rollbook.records.record import Record
 
 _TOLD_PER_CLASS: Final = 3
@@ -25,6 +35,14 @@ _LONGEST_CAUSE: Final = 160
 _WAITING_TOLD: Final = 5
 _LIMIT_EVERY_S: Final = 10.0
 _KEPT: Final = "\n\t"
+_SILENT: Final = (AttemptStarted, AttemptRefused)
+
+
+def is_silent(event: Event) -> bool:
+    """Whether `event` is counted and nothing else: most are."""
+    if isinstance(event, AttemptEnded):
+        return isinstance(event.record.outcome, Scored)
+    return isinstance(event, _SILENT)
 
 
 class Notices:

@@ -4,6 +4,7 @@ Rules:
 * A view is an observer: it is handed events, and never reaches the run.
 * Lines are timed, not counted: at most one in `_AT_MOST_EVERY` seconds, fewer the longer a run takes, at least one in
   `_AT_LEAST_EVERY`, and the last one says what the artifacts hold.
+* What draws on a terminal is loaded where there is one.
 * `beat` writes and draws what is timed; `observe` counts, asks for no time, and costs a few microseconds.
 
 Source: collection.md §3.9; cases RC-56, RC-61.
@@ -15,30 +16,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, Protocol, TextIO
 
-from rich.console import Console
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.text import Text
-
 from rollbook.clock import Clock
 from rollbook.live.line import line
-from rollbook.live.notices import Notices
+from rollbook.live.notices import Notices, is_silent
 from rollbook.live.progress import Progress
-from rollbook.records.event import AttemptEnded, AttemptRefused, AttemptStarted, Event, RunEnded, RunPlanned
-from rollbook.records.outcome import Scored
+from rollbook.records.event import Event, RunEnded, RunPlanned
 
 _AT_MOST_EVERY: Final = 5.0
 _AT_LEAST_EVERY: Final = 30.0
 _BEAT: Final = 1.0
 _LINES_A_RUN: Final = 120
-_SILENT: Final = (AttemptStarted, AttemptRefused)
-
-
-def is_silent(event: Event) -> bool:
-    """Whether `event` is counted and nothing else: most are."""
-    if isinstance(event, AttemptEnded):
-        return isinstance(event.record.outcome, Scored)
-    return isinstance(event, _SILENT)
 
 
 class View(Protocol):
@@ -107,56 +94,13 @@ class LineView:
             self._stream.flush()
 
 
-class TerminalView:
-    """One line that is redrawn twice a second."""
-
-    def __init__(self, console: Console, clock: Clock) -> None:
-        self._clock = clock
-        self._progress = Progress(clock.monotonic())
-        self._notices = Notices()
-        self._spinner = Spinner("dots")
-        self._live = Live(self._spinner, console=console, refresh_per_second=2, transient=True)
-        self._closed = False
-
-    def observe(self, event: Event) -> None:
-        """Fold `event`; the line is redrawn by `beat`."""
-        self._progress.add(event)
-        if is_silent(event):
-            return
-        if isinstance(event, RunPlanned):
-            self._progress.started_at = self._clock.monotonic()
-        elif isinstance(event, RunEnded):
-            self.close()
-        elif (told := self._notices.line_for(event)) is not None:
-            self._live.console.print(Text(told))
-
-    def beat(self) -> None:
-        """Redraw the line with the present counts."""
-        if not self._closed:
-            self._live.start()
-            self._spinner.update(text=Text(self._line(), no_wrap=True, overflow="ellipsis"))
-
-    def close(self) -> None:
-        """Leave the last line standing."""
-        if self._closed:
-            return
-        self._closed = True
-        self._live.stop()
-        if self._progress.is_planned:
-            self._live.console.print(Text(self._line()))
-
-    def _line(self) -> str:
-        return line(self._progress.snapshot(self._clock.monotonic()))
-
-
 def view_for(stream: TextIO, clock: Clock) -> View:
     """Return the view that suits `stream`: redrawn on a terminal, whole lines elsewhere."""
-    console = Console(file=stream)
-    return (
-        TerminalView(console, clock)
-        if console.is_terminal and not console.is_dumb_terminal
-        else LineView(stream, clock)
-    )
+    if not stream.isatty():
+        return LineView(stream, clock)
+    from rollbook.live.terminal_view import terminal_view  # noqa: PLC0415  see the rules
+
+    return terminal_view(stream, clock) or LineView(stream, clock)
 
 
 @asynccontextmanager

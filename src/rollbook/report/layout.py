@@ -9,7 +9,6 @@ Source: cases RC-61, RC-71.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -18,11 +17,9 @@ from rich.text import Text
 
 from rollbook.records.standing import Coverage
 from rollbook.report import words
+from rollbook.report.words import HEADINGS, NO_SCORE, WORST_SHOWN
 from rollbook.scoring.coverage_text import coverage_line
 from rollbook.scoring.tally import RunScores
-
-WORST_SHOWN: Final = 5
-_HEADINGS: Final = ("Agent", "Tasks\nscored", "Rollouts\nscored", "Mean ± SE", "pass@k")
 
 
 def laid_out(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]) -> Group:
@@ -39,9 +36,9 @@ def laid_out(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]) -
 
 def _agents(scores: RunScores) -> RenderableType:
     if not scores.agents:
-        return Text("No rollout left a record, so there is no score.")
+        return Text(NO_SCORE)
     table = Table(box=box.SIMPLE_HEAD)
-    for heading in _HEADINGS:
+    for heading in HEADINGS:
         table.add_column(Text(heading), overflow="fold")
     for score in scores.agents:
         table.add_row(*map(Text, words.agent_cells(score)))

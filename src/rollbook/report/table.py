@@ -2,7 +2,7 @@
 
 Rules:
 * As a string, the report is 80 columns wide and holds no colour codes; a path is never broken.
-* The terminal library is loaded when a report is made, not before.
+* The terminal library is loaded for a report that has to be folded, and no sooner.
 
 Source: collection.md §6.6; cases RC-61, RC-71.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from rollbook.records.standing import Coverage
+from rollbook.report.plain import plain
 from rollbook.scoring.tally import RunScores
 
 WIDTH: Final = 80
@@ -20,6 +21,11 @@ WIDTH: Final = 80
 
 def render(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]) -> str:
     """Return the report as plain text."""
+    return plain(scores, coverage, files, WIDTH) or folded(scores, coverage, files)
+
+
+def folded(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]) -> str:
+    """Return the report as plain text, whatever has to be folded for it."""
     from rich.console import Console  # noqa: PLC0415  loading it costs more than `gym --help`
 
     from rollbook.report.layout import laid_out  # noqa: PLC0415  the same

@@ -15,6 +15,10 @@ from rollbook.scoring.coverage_text import standing_in_words
 from rollbook.scoring.estimates import PassAtK
 from rollbook.scoring.tally import AgentScore, TaskScore
 
+HEADINGS: Final = ("Agent", "Tasks\nscored", "Rollouts\nscored", "Mean ± SE", "pass@k")
+NO_SCORE: Final = "No rollout left a record, so there is no score."
+WORST_SHOWN: Final = 5
+
 _LARGEST_FIXED: Final = 1e6
 _SMALLEST_FIXED: Final = 5e-4
 _ROUNDING: Final = 1e-12

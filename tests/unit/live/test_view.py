@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from rollbook.live.escape import escaped
-from rollbook.live.view import LineView, TerminalView, beating, view_for
+from rollbook.live.terminal_view import TerminalView
+from rollbook.live.view import LineView, beating, view_for
 from rollbook.records.event import AttemptEnded, AttemptStarted, RunEnded, RunNoted, RunPlanned, RunStalled, Waiting
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Failed, Scored

@@ -12,7 +12,9 @@ from rollbook.records.outcome import Failed, Scored
 from rollbook.records.record import Record
 from rollbook.records.standing import Coverage, Standings
 from rollbook.report.json_report import json_report
-from rollbook.report.table import render
+from rollbook.report.plain import plain
+from rollbook.report.table import WIDTH, render
+from rollbook.report.table import folded as folded_text
 from rollbook.report.words import mean_with_error, number, shown
 from rollbook.scoring.tally import AgentScore, Tally
 
@@ -58,6 +60,31 @@ def test_several_agents_each_say_what_their_score_covers():
     text = render(*report(("even", "odd")))
     assert "even: 3 of 4 rollouts scored (1 failed (1 agent_run_error))" in text
     assert "odd: 2 of 4 rollouts scored (2 failed (1 agent_run_error, 1 judge_failed))" in text
+
+
+SHORT = {"rollouts": FILES["rollouts"]}
+
+
+@pytest.mark.parametrize("agents", [("math",), ("even", "odd"), ("a", "b", "an-agent-of-24-characters"), ("ünï±",)])
+def test_what_fits_is_laid_out_as_the_terminal_library_does(agents):
+    tally = Tally()
+    for task, agent in enumerate(agents):
+        for rollout in range(2 + task % 2):
+            tally.add(Record(RolloutKey(task, rollout), 0, Scored(rollout / 3), agent=agent))
+    told = (tally.scores(), Coverage(planned=9, scored=9), SHORT)
+    assert plain(*told, WIDTH) == folded_text(*told)
+
+
+def test_no_score_is_laid_out_as_the_terminal_library_does():
+    told = (Tally().scores(), Coverage(planned=2, failed=2, settled=2), SHORT)
+    assert plain(*told, WIDTH) == folded_text(*told)
+
+
+@pytest.mark.parametrize("agents", [("n" * 60,), ("数学",), ("a\u0301",)])
+def test_what_does_not_fit_is_left_to_the_terminal_library(agents):
+    told = report(agents)
+    assert plain(*told, WIDTH) is None
+    assert render(*told) == folded_text(*told)
 
 
 @pytest.mark.parametrize(
