@@ -160,7 +160,7 @@ def test_a_flat_row_meets_every_entry_of_its_agent():
 
 
 def test_one_fault_alone_is_raised_as_what_it_is(directory):
-    with pytest.raises(AmbiguousEnvironmentServerError, match="first, second.*environment_server_name=first"):
+    with pytest.raises(AmbiguousEnvironmentServerError, match=r"first, second.*environment_server_name=first"):
         resolve(directory, {"agent_ref": {"name": "twice_agent"}})
     with pytest.raises(AgentWithoutEnvironmentServerError, match="bare_agent"):
         resolve(directory_anew(), {"agent_ref": {"name": "bare_agent"}})

@@ -77,7 +77,7 @@ def test_seeds_by_name_leave_episode_tasks_without_them():
     rows, _ = expand([A, EPISODE], environment_routes={"ts": "env1"}, add_seed={"A": True, "_default": False})
     assert seed_of(rows[0]) == {"seed": 0}
     assert rows[1]["task_input"] == EPISODE["task_input"]
-    with pytest.raises(InputError, match="row 0: num_repeats_add_seed.*materialized"):
+    with pytest.raises(InputError, match=r"row 0: num_repeats_add_seed.*materialized"):
         expand([EPISODE], environment_routes={"ts": "env1"}, add_seed={"ts": True})
 
 
