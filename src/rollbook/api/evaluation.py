@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import msgspec
 
 from rollbook.api.batch import StatusFile, aggregation_of
-from rollbook.api.options import ceilings_of, policy_of, run_of
+from rollbook.api.options import ceilings_of, policy_of, run_of, told_limits
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
 from rollbook.api.session import PlanLines, Planned, Session
 from rollbook.api.unsupported import refuse_unsupported
@@ -40,10 +40,11 @@ from rollbook.outcomes.early_stop import EarlyStop, EarlyStops
 from rollbook.records.codec import RunStamp
 from rollbook.records.coverage import Coverage
 from rollbook.records.ending import Ending
-from rollbook.records.event import Observe, RunNoted, RunPlanned
+from rollbook.records.event import Observe, RunNoted, RunPlanned, both
 from rollbook.records.json_values import JsonObject
 from rollbook.records.run_status import RunState
 from rollbook.scoring.tally import scores_of
+from rollbook.telemetry.pace import Pace
 from rollbook.verbs.aggregate import aggregate
 from rollbook.verbs.batch_status import IncompleteReason
 from rollbook.verbs.collect import Engine, collect
@@ -125,7 +126,8 @@ class _Evaluation:
         self._session = session
         self._paths = session.run.paths
         self._settings = session.request.settings
-        self._observe = observe
+        self._pace = Pace()
+        self._observe = both(observe, self._pace.observe)
         self._told = 0
         self._early: EarlyStop | None = None
         self._early_stops = EarlyStops(
@@ -172,6 +174,7 @@ class _Evaluation:
         self._observe(RunPlanned(plan.tasks, plan.rollouts, plan.rollouts - plan.owed, scored, rewards))
         status = self._status_file()
         if plan.owed:
+            self._observe(RunNoted(told_limits(policy_of(self._settings).limits)))
             async with status.kept():
                 await self._collect()
         coverage = session.coverage()
@@ -292,4 +295,6 @@ class _Evaluation:
             tuple(notes),
             self.stop.why,
             self._session.went_on_over_damage and bool(read_run(self._paths.output).damage),
+            self._pace,
+            () if self._ceilings is None else self._ceilings.history,
         )

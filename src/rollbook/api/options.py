@@ -107,6 +107,13 @@ def policy_of(settings: RolloutCollectionConfig) -> Policy:
     )
 
 
+def told_limits(limits: Limits) -> str:
+    """Return what a person is told, before anything is sent, of how long a rollout may take."""
+    if limits.rollout is None:
+        return "a rollout may take as long as it needs; --timeout S sets a limit"
+    return f"a rollout may take {limits.rollout:g} s once its request is sent"
+
+
 def ceilings_of(settings: RolloutCollectionConfig, observe: Observe, floor: int = 1) -> Ceilings:
     """Return how many rollouts the settings let be in flight; `floor` is the size of the largest group."""
     hard = _hard_ceiling(settings)

@@ -6,7 +6,7 @@ Rules:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from omegaconf import DictConfig, OmegaConf
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.roots import resolve_read_path
 from rollbook.config.types import BaseServerConfig
-from rollbook.records.event import Observe, observe_nothing
+from rollbook.records.event import ConcurrencyChanged, Observe, observe_nothing
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Coverage
 from rollbook.scoring.tally import RunScores
 from rollbook.servers.serving.deployment import Deployment
+from rollbook.telemetry.pace import Pace
 
 
 class ServeMode(StrEnum):
@@ -47,7 +48,7 @@ class EvaluationResult:
     """What came of it: scores and what they cover, the servers' own metrics, and where the files are.
 
     `stopped` says why the run ended before its plan did, if it did; `damaged` that it went on over damage of its files
-    which is there still.
+    which is there still. `pace` says how fast the session went, `concurrency` how many rollouts it let be in flight.
     """
 
     scores: RunScores
@@ -57,6 +58,8 @@ class EvaluationResult:
     notes: tuple[str, ...] = ()
     stopped: str | None = None
     damaged: bool = False
+    pace: Pace = field(default_factory=Pace)
+    concurrency: tuple[ConcurrencyChanged, ...] = ()
 
 
 def deployment_for(request: EvaluationRequest) -> Deployment:

@@ -10,11 +10,11 @@ Source: servers.md §10.2; collection.md §10.7.
 import asyncio
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 from rollbook.api.evaluation import evaluate
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode
@@ -30,10 +30,12 @@ from rollbook.dispatch.stop import Stop
 from rollbook.errors import EarlyStopError, LedgerError, RunError, RunStoppedError
 from rollbook.ledger.paths import RunPaths
 from rollbook.live.view import View, beating, view_for
+from rollbook.records.coverage import Coverage
+from rollbook.records.json_values import JsonObject
 from rollbook.records.run_status import code_of
 from rollbook.report.json_report import json_report
-from rollbook.report.layout import laid_out
 from rollbook.report.table import render
+from rollbook.scoring.tally import RunScores
 
 
 def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) -> int:
@@ -103,12 +105,27 @@ def log_dir_of(cfg: DictConfig) -> Path | None:
     return Path(str(configured)) if configured else None
 
 
+def _dispatch(result: EvaluationResult) -> JsonObject:
+    """Return how the session's rollouts were sent: seconds from the first send to the last commit, and the limits."""
+    pace = result.pace
+    told = {"attempts": pace.started, "ended": pace.ended, "refused": pace.refused, "seconds": pace.seconds}
+    history = [asdict(change) for change in result.concurrency]
+    return {"dispatch": told | {"rollouts_per_second": pace.per_second, "concurrency": history}}
+
+
 def _show(result: EvaluationResult, *, as_json: bool) -> None:
     report = (result.scores, result.coverage, result.files)
-    console = Console()
     if as_json:
-        say_json(json_report(*report) | {"metrics": list(result.metrics), "notes": list(result.notes)})
-    elif console.is_terminal:
-        console.print(laid_out(*report), crop=False)
+        say_json(json_report(*report) | _dispatch(result) | {"metrics": list(result.metrics), "notes": [*result.notes]})
+    elif sys.stdout.isatty():
+        _draw(*report)
     else:
         say(render(*report))
+
+
+def _draw(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]) -> None:
+    from rich.console import Console  # noqa: PLC0415  a report that goes to a file needs none
+
+    from rollbook.report.layout import laid_out  # noqa: PLC0415  the same
+
+    Console().print(laid_out(scores, coverage, files), crop=False)

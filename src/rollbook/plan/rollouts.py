@@ -47,7 +47,7 @@ class Destination:
     policy_model: str | None = None
 
 
-_ABSENT: Final = msgspec.Raw()
+_NONE_GIVEN: Final = msgspec.Raw()
 FindDestination = Callable[[str | None, str | None], Destination]
 """(agent, stamped environment server) → where the row goes. Raises ConfigError when nothing or too much fits."""
 
@@ -57,13 +57,13 @@ class _Line(msgspec.Struct, gc=False):
 
     task: int = msgspec.field(name=TASK_INDEX_KEY_NAME)
     rollout: int = msgspec.field(name=ROLLOUT_INDEX_KEY_NAME)
-    rollout_id: msgspec.Raw = msgspec.field(name=ROLLOUT_ID_KEY_NAME, default=_ABSENT)
-    agent_ref: msgspec.Raw = _ABSENT
-    task_source: msgspec.Raw = _ABSENT
-    skills_ref: msgspec.Raw = _ABSENT
-    server: msgspec.Raw = msgspec.field(name=NG_ENVIRONMENT_SERVER_KEY, default=_ABSENT)
-    task_id: msgspec.Raw = _ABSENT
-    task_input: msgspec.Raw = _ABSENT
+    rollout_id: msgspec.Raw = msgspec.field(name=ROLLOUT_ID_KEY_NAME, default=_NONE_GIVEN)
+    agent_ref: msgspec.Raw = _NONE_GIVEN
+    task_source: msgspec.Raw = _NONE_GIVEN
+    skills_ref: msgspec.Raw = _NONE_GIVEN
+    server: msgspec.Raw = msgspec.field(name=NG_ENVIRONMENT_SERVER_KEY, default=_NONE_GIVEN)
+    task_id: msgspec.Raw = _NONE_GIVEN
+    task_input: msgspec.Raw = _NONE_GIVEN
 
 
 _DECODER: Final = msgspec.json.Decoder(_Line)
@@ -132,12 +132,12 @@ def rollout_of(line: bytes, find: FindDestination) -> Rollout:
 
 def _is_episode(read: _Line) -> bool:
     """Whether the line is a materialized task, as `is_materialized` has it of a row."""
-    return read.task_input != _ABSENT and bytes(read.task_id)[:1] == b"{"
+    return read.task_input != _NONE_GIVEN and bytes(read.task_id)[:1] == b"{"
 
 
 def _own_names(read: _Line, *, is_episode: bool) -> bytes:
     """Return what a record of this line alone carries: its explicit id, and where its task came from."""
-    stamps: JsonObject = {} if read.rollout_id == _ABSENT else {ROLLOUT_ID_KEY_NAME: read.rollout_id}
+    stamps: JsonObject = {} if read.rollout_id == _NONE_GIVEN else {ROLLOUT_ID_KEY_NAME: read.rollout_id}
     if is_episode:
         stamps |= provenance_of(msgspec.json.decode(read.task_input))
     return _inside(stamps) if stamps else b""

@@ -106,3 +106,13 @@ Observe = Callable[[Event], None]
 
 def observe_nothing(_event: Event) -> None:
     """Look away."""
+
+
+def both(first: Observe, second: Observe) -> Observe:
+    """Return an observer that tells two."""
+
+    def tell(event: Event) -> None:
+        first(event)
+        second(event)
+
+    return tell

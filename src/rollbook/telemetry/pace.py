@@ -1,0 +1,44 @@
+"""How fast a session went: from the first request that left to the last ending that was committed.
+
+Rules:
+* An observer of a few numbers; time is read from the events.
+
+Source: collection.md §3.9.
+"""
+
+from dataclasses import dataclass
+
+from rollbook.records.event import AttemptEnded, AttemptRefused, AttemptStarted, Event
+
+
+@dataclass(slots=True)
+class Pace:
+    """Attempts that `started`, `ended` with a line of their own and were `refused`; `first` and `last` in seconds."""
+
+    started: int = 0
+    ended: int = 0
+    refused: int = 0
+    first: float | None = None
+    last: float | None = None
+
+    def observe(self, event: Event) -> None:
+        """Count one event."""
+        if isinstance(event, AttemptStarted):
+            self.started += 1
+            if self.first is None:
+                self.first = event.at
+        elif isinstance(event, AttemptEnded):
+            self.ended += 1
+            self.last = event.at
+        elif isinstance(event, AttemptRefused):
+            self.refused += 1
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the first start to the last ending; 0 without either."""
+        return 0.0 if self.first is None or self.last is None else self.last - self.first
+
+    @property
+    def per_second(self) -> float | None:
+        """Endings a second, None when there was no time between."""
+        return self.ended / self.seconds if self.seconds > 0 else None
