@@ -111,14 +111,22 @@ class RolloutContextMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        context, path = split_rollout_prefix(scope["path"])
-        if context is not None:
+        named, path = context_of(scope)
+        if path != scope["path"]:
             scope = {**scope, "path": path, "raw_path": path.encode()}
-        named = context or _named_by_header(scope)
         with rollout_context(
             named.rollout_id if named else None, training_capture=bool(named and named.training_capture)
         ):
             await self.app(scope, receive, send)
+
+
+def context_of(scope: Scope) -> tuple[RolloutContext | None, str]:
+    """Return the rollout that a request is made for, by its path or else by its header, and the path behind it."""
+    path = scope["path"]
+    if not path.startswith(ROLLOUT_PATH_PREFIX):
+        return _named_by_header(scope), path
+    context, path = split_rollout_prefix(path)
+    return context or _named_by_header(scope), path
 
 
 def _named_by_header(scope: Scope) -> RolloutContext | None:

@@ -3,17 +3,96 @@
 Rules:
 * Cookie name and signing secret are `<class>___<instance>`, so one jar can hold the cookies of all servers.
 * Every reply carries `Set-Cookie`: a client that forwards what it was given never loses its session.
+* Cookies are those of Starlette and itsdangerous, byte for byte; the key is derived once, not for every signature.
 
 Source: servers.md §3.4.
 """
 
+import hmac
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 from uuid import uuid4
 
 from fastapi import FastAPI
+from itsdangerous import BadSignature, TimestampSigner
+from itsdangerous.signer import SigningAlgorithm
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import sessions
 from starlette.middleware.sessions import SessionMiddleware
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rollbook.servers.session_key import SESSION_ID_KEY
+
+_Session: Final[type[dict[str, Any]]] = getattr(sessions, "Session", dict)
+_VARY: Final = (b"vary", b"Cookie")
+_GONE: Final = "expires=Thu, 01 Jan 1970 00:00:00 GMT; "
+
+
+class _OneDigest(SigningAlgorithm):
+    """HMAC with SHA-1, as itsdangerous signs unless told otherwise, in one call."""
+
+    def get_signature(self, key: bytes, value: bytes) -> bytes:
+        return hmac.digest(key, value, "sha1")
+
+
+class _Signer(TimestampSigner):
+    def __init__(self, secret: str) -> None:
+        super().__init__(secret, algorithm=_OneDigest())
+        self._derived = super().derive_key(secret)
+
+    def derive_key(self, secret_key: str | bytes | None = None) -> bytes:
+        del secret_key
+        return self._derived
+
+
+class SignedSessions(SessionMiddleware):
+    """Starlette's sessions, whose two halves can be called without wrapping an application."""
+
+    def __init__(self, app: ASGIApp, secret_key: str, session_cookie: str) -> None:
+        super().__init__(app, secret_key, session_cookie)
+        self.signer = _Signer(secret_key)
+        self._attributes = f"; path={self.path}; Max-Age={self.max_age}; {self.security_flags}"
+
+    def opened(self, scope: Scope) -> bool:
+        """Give a request its session, with an id, and return whether the request's cookie held it."""
+        cookies: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            if name == b"cookie":
+                cookies |= cookie_parser(value.decode("latin-1"))
+        held = self._held(cookies.get(self.session_cookie))
+        session = scope["session"] = _Session(held or {})
+        with_id(session)
+        return held is not None
+
+    def closed(
+        self, headers: Iterable[tuple[bytes, bytes]], session: Mapping[str, object], *, came: bool
+    ) -> list[tuple[bytes, bytes]]:
+        """Return the headers of a reply with the session's cookie; `came` says whether there was one before."""
+        raw = [*headers]
+        if all(name != b"vary" for name, _ in raw):
+            raw.append(_VARY)
+        else:
+            varying = MutableHeaders(raw=raw)
+            varying.add_vary_header("Cookie")
+            raw = varying.raw
+        if session:
+            data = self.signer.sign(b64encode(json.dumps(session).encode())).decode()
+            raw.append((b"set-cookie", f"{self.session_cookie}={data}{self._attributes}".encode("latin-1")))
+        elif came:
+            gone = f"{self.session_cookie}=null; path={self.path}; {_GONE}{self.security_flags}"
+            raw.append((b"set-cookie", gone.encode("latin-1")))
+        return raw
+
+    def _held(self, cookie: str | None) -> dict[str, Any] | None:
+        if cookie is None:
+            return None
+        try:
+            return dict(json.loads(b64decode(self.signer.unsign(cookie.encode(), max_age=self.max_age))))
+        except BadSignature:
+            return None
 
 
 class SessionIdMiddleware:
@@ -26,11 +105,16 @@ class SessionIdMiddleware:
         """Serve one request with `session["session_id"]` set."""
         session = scope.get("session")
         if session is not None:
-            session[SESSION_ID_KEY] = session.get(SESSION_ID_KEY) or str(uuid4())
+            with_id(session)
         await self.app(scope, receive, send)
+
+
+def with_id(session: dict[str, Any]) -> None:
+    """Give `session` an id, or the one that it has, in a way that sends its cookie."""
+    session[SESSION_ID_KEY] = session.get(SESSION_ID_KEY) or str(uuid4())
 
 
 def install_sessions(app: FastAPI, key: str) -> None:
     """Put cookie sessions on `app`; `key` is both the cookie's name and its signing secret."""
     app.add_middleware(SessionIdMiddleware)
-    app.add_middleware(SessionMiddleware, secret_key=key, session_cookie=key)
+    app.add_middleware(SignedSessions, secret_key=key, session_cookie=key)

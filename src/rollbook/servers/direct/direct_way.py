@@ -1,0 +1,226 @@
+"""Serves the plain routes of an application without the framework's layers; everything else goes through them.
+
+Rules:
+* It stands in for layers that it knows: with any other middleware on the application it is not there at all.
+* A request that is not as expected (no JSON, a body that does not validate) goes the general way, unread as it came.
+* What a handler raises is told by the layers that tell it on the general way.
+
+Source: servers.md §3.2, §3.5, §3.6.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import ResponseValidationError
+from fastapi.responses import JSONResponse, Response
+from fastapi.utils import is_body_allowed_for_status_code
+from pydantic_core import from_json
+from starlette.middleware import Middleware
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rollbook.servers.correlation import RolloutContextMiddleware, context_of, rollout_context
+from rollbook.servers.direct.plain_routes import PlainRoute, plain_routes
+from rollbook.servers.errors_replies import ErrorReplies
+from rollbook.servers.middleware import IN_PROCESS_EXTENSION, ClientDisconnectCancellationMiddleware
+from rollbook.servers.sessions import SessionIdMiddleware, SignedSessions
+
+_KNOWN: Final[tuple[object, ...]] = (ClientDisconnectCancellationMiddleware, ErrorReplies, RolloutContextMiddleware)
+_WITH_SESSIONS: Final[tuple[object, ...]] = (*_KNOWN, SignedSessions, SessionIdMiddleware)
+_TELEMETRY: Final = "fastapi.telemetry"
+_PLAIN: Final = "rollbook.plain"
+_NOTHING: Final[Mapping[str, Any]] = {}
+
+
+def install_direct_way(app: FastAPI) -> None:
+    """Have `app` serve its plain routes directly, from its first request on."""
+    build = app.build_middleware_stack
+
+    def built() -> ASGIApp:
+        layers = build()
+        known: tuple[object, ...] = tuple(added.cls for added in app.user_middleware)
+        fits = known in {_KNOWN, _WITH_SESSIONS} and not {500, Exception} & app.exception_handlers.keys()
+        routes = plain_routes(app) if fits else {}
+        return DirectWay(app, layers, routes) if routes else layers
+
+    app.build_middleware_stack = built  # type: ignore[method-assign]  # read once, when the application starts
+
+
+class DirectWay:
+    """An application whose plain `routes` are served here, and all others by its `layers`."""
+
+    def __init__(self, app: FastAPI, layers: ASGIApp, routes: Mapping[str, PlainRoute]) -> None:
+        self._layers = layers
+        self._routes = routes
+        self._router = app.router
+        self._watched = ClientDisconnectCancellationMiddleware(self._served)
+        self._sessions = next((made for added in app.user_middleware if (made := _sessions(added, layers))), None)
+        key = next(str(added.kwargs["session_key"]) for added in app.user_middleware if "session_key" in added.kwargs)
+        self._told = ErrorReplies(self._in_session, key)
+        self._handled = ExceptionMiddleware(_answered, handlers=app.exception_handlers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or scope["method"] != "POST" or _TELEMETRY in scope:
+            await self._layers(scope, receive, send)
+        elif IN_PROCESS_EXTENSION in scope.get("extensions", ()):
+            await self._served(scope, receive, send)
+        else:
+            await self._watched(scope, receive, send)
+
+    async def _served(self, scope: Scope, receive: Receive, send: Send) -> None:
+        context, path = context_of(scope)
+        route = self._routes.get(path)
+        if route is None or scope.get("root_path"):
+            await self._layers(scope, receive, send)
+            return
+        body, messages = await _whole_body(receive)
+        again = _Replayed(messages, receive)
+        given = None if body is None else _validated(route, scope, body)
+        if body is None or given is None:
+            await self._layers(scope, again, send)
+            return
+        inner = dict(scope)
+        if path != scope["path"]:
+            inner |= {"path": path, "raw_path": path.encode()}
+        inner |= {"router": self._router, "route": route.route, "endpoint": route.call, "path_params": {}}
+        inner[_PLAIN] = _Plain(route, given, _WholeRequest(inner, again, body))
+        rollout_id = context.rollout_id if context else None
+        with rollout_context(rollout_id, training_capture=context is not None and context.training_capture):
+            await self._told(inner, again, send)
+
+    async def _in_session(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._sessions is None:
+            await self._handled(scope, receive, send)
+            return
+        came = self._sessions.opened(scope)
+        await self._handled(scope, receive, _Signing(scope, send, self._sessions, came=came).send)
+
+
+def _sessions(added: Middleware, layers: ASGIApp) -> SignedSessions | None:
+    made = added.cls(layers, *added.args, **added.kwargs)
+    return made if isinstance(made, SignedSessions) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """A plain route's call, as far as it is known before the handler runs."""
+
+    route: PlainRoute
+    given: Mapping[str, Any]
+    request: "_WholeRequest"
+
+
+class _Signing:
+    """The sending half of an exchange: puts the session's cookie on the reply."""
+
+    __slots__ = ("_begun", "_came", "_scope", "_send", "_sessions")
+
+    def __init__(self, scope: Scope, send: Send, sessions: SignedSessions, *, came: bool) -> None:
+        self._scope, self._send, self._sessions = scope, send, sessions
+        self._came, self._begun = came, False
+
+    async def send(self, message: Message) -> None:
+        if not self._begun:
+            self._begun = True
+            headers = self._sessions.closed(message.get("headers", ()), self._scope["session"], came=self._came)
+            message = {**message, "headers": headers}
+        await self._send(message)
+
+
+class _Replayed:
+    """A request's messages once more, and then those that are still to come."""
+
+    __slots__ = ("_left", "_receive")
+
+    def __init__(self, messages: list[Message], receive: Receive) -> None:
+        self._left, self._receive = messages, receive
+
+    async def __call__(self) -> Message:
+        return self._left.pop(0) if self._left else await self._receive()
+
+
+class _WholeRequest(Request):
+    """A request whose body was read."""
+
+    def __init__(self, scope: Scope, receive: Receive, body: bytes) -> None:
+        super().__init__(scope, receive)
+        self._whole = body
+
+    async def body(self) -> bytes:
+        return self._whole
+
+
+async def _whole_body(receive: Receive) -> tuple[bytes | None, list[Message]]:
+    """Return a request's body, None when the client went before its end, and the messages that it came in."""
+    messages = [await receive()]
+    while messages[-1].get("more_body", False):
+        messages.append(await receive())
+    if messages[-1]["type"] == "http.disconnect":
+        return None, messages
+    return b"".join([message.get("body", b"") for message in messages]), messages
+
+
+def _validated(route: PlainRoute, scope: Scope, body: bytes) -> Mapping[str, Any] | None:
+    """Return the handler's body argument; None when the body is not what the route expects."""
+    if route.body is None:
+        return _NOTHING
+    if not _says_json(scope):
+        return None
+    try:
+        value = from_json(body)
+    except ValueError:
+        return None
+    if value is None:
+        return None
+    found, errors = route.body.validate(value, {}, loc=("body",))
+    return None if errors else {route.body_name: found}
+
+
+def _says_json(scope: Scope) -> bool:
+    said = [value for name, value in scope["headers"] if name == b"content-type"]
+    return len(said) == 1 and said[0].partition(b";")[0].strip().lower() == b"application/json"
+
+
+async def _answered(scope: Scope, receive: Receive, send: Send) -> None:
+    """Call the handler of a plain route, and send what it returns."""
+    plain: _Plain = scope[_PLAIN]
+    route, arguments = plain.route, dict(plain.given)
+    extra: Response | None = None
+    if route.request_name is not None:
+        arguments[route.request_name] = plain.request
+    if route.response_name is not None:
+        extra = arguments[route.response_name] = _unsent()
+    answer = await route.call(**arguments)
+    reply = answer if isinstance(answer, Response) else _reply(route, answer, extra)
+    await reply(scope, receive, send)
+
+
+def _unsent() -> Response:
+    response = Response()
+    del response.headers["content-length"]
+    response.status_code = None  # type: ignore[assignment]  # nobody has set one yet
+    return response
+
+
+def _reply(route: PlainRoute, answer: object, extra: Response | None) -> Response:
+    """Return the reply for what a handler returned; `extra` is the response that it may have written on."""
+    if route.reply is None:
+        body = bytes(JSONResponse(jsonable_encoder(answer)).body)
+    else:
+        value, errors = route.reply.validate(answer, {}, loc=("response",))
+        if errors:
+            raise ResponseValidationError(errors=errors, body=answer)
+        body = route.reply.serialize_json(value)
+    if extra is None:
+        return Response(body, media_type="application/json")
+    status = extra.status_code or HTTPStatus.OK
+    reply = Response(body, status, media_type="application/json")
+    if not is_body_allowed_for_status_code(status):
+        reply.body = b""
+    reply.raw_headers += extra.raw_headers
+    return reply

@@ -1,0 +1,264 @@
+"""What plain routes answer directly is what the framework's layers answer."""
+
+import asyncio
+import json
+import re
+from typing import Any, ClassVar, NamedTuple
+
+import pytest
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from omegaconf import OmegaConf
+from pydantic import BaseModel, ConfigDict
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rollbook.config.types import BaseRunServerInstanceConfig, BaseServerConfig
+from rollbook.servers.base import SimpleServer
+from rollbook.servers.client import ServerClient
+from rollbook.servers.correlation import current_rollout_id
+from rollbook.servers.direct.direct_way import DirectWay
+from rollbook.servers.direct.plain_routes import plain_routes
+
+
+class Asked(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    city: str
+    number: float = 1.5
+
+
+class Answered(BaseModel):
+    city: str
+    number: float | None = None
+
+
+class MoreAnswered(Answered):
+    hidden: str = "never sent"
+
+
+async def plain(body: Asked) -> Answered:
+    return MoreAnswered(city=body.city, number=body.number)
+
+
+async def as_mapping(body: Asked) -> Answered:
+    return {"city": body.city, "other": 1}  # type: ignore[return-value]  # what a careless handler does
+
+
+async def misshapen(body: Asked) -> Answered:
+    return {"town": body.city}  # type: ignore[return-value]
+
+
+async def untyped(body: Asked) -> Any:
+    return {"city": {body.city}, "body": body}
+
+
+async def with_everything(request: Request, response: Response, body: Asked) -> Answered:
+    response.set_cookie("own", "1")
+    response.headers["Vary"] = "Accept"
+    response.status_code = 201
+    request.session["seen"] = request.session.get("seen", 0) + 1
+    return Answered(city=f"{body.city} {request.url.path} {current_rollout_id()} {request.session['seen']}")
+
+
+async def raw(request: Request) -> Response:
+    return Response(b"raw:" + await request.body(), 203, {"X-Own": "1"}, "text/plain")
+
+
+async def cleared(request: Request) -> Response:
+    request.session.clear()
+    return Response(b"gone")
+
+
+async def without_content(response: Response) -> None:
+    response.status_code = 204
+
+
+async def refused(body: Asked) -> Answered:
+    raise HTTPException(409, f"no {body.city}", {"X-Why": "because"})
+
+
+async def broken(body: Asked) -> Answered:
+    raise ValueError(body.city)
+
+
+def threaded(body: Asked) -> Answered:
+    return Answered(city=body.city)
+
+
+async def nothing() -> str:
+    return "needed"
+
+
+async def dependent(body: Asked, needed: str = Depends(nothing)) -> Answered:
+    return Answered(city=body.city + needed)
+
+
+HANDLERS = (
+    plain,
+    as_mapping,
+    misshapen,
+    untyped,
+    with_everything,
+    raw,
+    cleared,
+    without_content,
+    refused,
+    broken,
+    threaded,
+    dependent,
+)
+PLAIN = {f"/{handler.__name__}" for handler in HANDLERS} - {"/threaded", "/dependent"}
+OSLO = b'{"city": "Oslo"}'
+JSON = {"content-type": "application/json"}
+REQUESTS = (
+    (b'{"city": "Oslo", "number": 2}', JSON),
+    (b'{"city": "Oslo", "number": NaN}', JSON),
+    (b'{"city": "\\ud800"}', JSON),
+    (b'{"city": "Oslo", "far": 123456789012345678901234567890}', JSON),
+    (b'{"city": 5}', JSON),
+    (b'{"city": ', JSON),
+    (b"null", JSON),
+    (b"", JSON),
+    (b'{"city": "Oslo"}', {"content-type": "application/problem+json; charset=utf-8"}),
+    (b'{"city": "Oslo"}', {"content-type": "text/plain"}),
+    (b'{"city": "Oslo"}', {}),
+    (b'{"city": "Oslo"}', JSON | {"x-rollout-id": "7-2", "cookie": "AnyServer___it=broken; other=1"}),
+)
+
+
+class AnyServer(SimpleServer):
+    """Has every handler of this module on a route."""
+
+    def setup_webserver(self) -> FastAPI:
+        app = FastAPI()
+        self.setup_session_middleware(app)
+        for handler in HANDLERS:
+            app.post(f"/{handler.__name__}")(handler)
+        return app
+
+
+def application(*, direct: bool) -> FastAPI:
+    config = BaseRunServerInstanceConfig(host="127.0.0.1", port=1, entrypoint="app.py", name="it")
+    head = BaseServerConfig(host="127.0.0.1", port=1)
+    app = AnyServer(config=config, server_client=ServerClient(head, OmegaConf.create({}))).build_app()
+    if not direct:
+        app.build_middleware_stack = lambda: FastAPI.build_middleware_stack(app)  # type: ignore[method-assign]
+    assert isinstance(app.build_middleware_stack(), DirectWay) is direct
+    return app
+
+
+class Reply(NamedTuple):
+    """What a client is told."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+    @property
+    def session(self) -> str:
+        """The session cookie, as a client sends it back."""
+        return next(
+            found[1] for _, value in self.headers if (found := re.match(r"(AnyServer___it=[^;]+)", value.decode()))
+        )
+
+    @property
+    def plain(self) -> "Reply":
+        """The reply without the random part of the session cookie."""
+        hide = re.compile(rb"(AnyServer___it=)[^;]{20,}")
+        return self._replace(headers=[(name, hide.sub(rb"\1...", value)) for name, value in self.headers])
+
+
+async def ask(
+    app: FastAPI, path: str, body: bytes = b"", headers: dict[str, str] = JSON, method: str = "POST"
+) -> Reply:
+    """Send one request to `app`, as a server over a socket would."""
+    received: list[Message] = [{"type": "http.request", "body": body[:9], "more_body": True}]
+    received.append({"type": "http.request", "body": body[9:], "more_body": False})
+    sent: list[Message] = []
+    over = asyncio.Event()
+
+    async def receive() -> Message:
+        if not received:
+            await over.wait()
+            return {"type": "http.disconnect"}
+        return received.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            over.set()
+
+    raw_headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": raw_headers}
+    scope |= {"root_path": "", "query_string": b"", "scheme": "http", "server": ("it", 80), "http_version": "1.1"}
+    await app(scope, receive, send)
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    return Reply(sent[0]["status"], list(sent[0]["headers"]), body)
+
+
+def test_routes_with_a_fixed_path_and_a_coroutine_are_plain_and_no_others():
+    assert set(plain_routes(application(direct=True))) == PLAIN
+
+
+@pytest.mark.parametrize("prefix", ["", "/ng-rollout/3-1"])
+@pytest.mark.parametrize("handler", HANDLERS)
+async def test_the_direct_way_answers_every_request_as_the_layers_do(handler, prefix):
+    short, long = application(direct=True), application(direct=False)
+    for body, headers in REQUESTS:
+        asked = (f"{prefix}/{handler.__name__}", body, headers)
+        assert (await ask(short, *asked)).plain == (await ask(long, *asked)).plain, (body, headers)
+
+
+async def test_a_session_goes_on_whichever_way_answers():
+    short, long = application(direct=True), application(direct=False)
+    headers = JSON
+    for number, app in enumerate((short, long, short, long), start=1):
+        reply = await ask(app, "/with_everything", OSLO, headers)
+        assert json.loads(reply.body)["city"] == f"Oslo /with_everything None {number}"
+        headers = JSON | {"cookie": reply.session}
+    assert (await ask(short, "/cleared", OSLO, headers)) == (await ask(long, "/cleared", OSLO, headers))
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "OPTIONS"])
+async def test_another_method_is_answered_by_the_layers(method):
+    short, long = application(direct=True), application(direct=False)
+    assert (await ask(short, "/plain", method=method)).plain == (await ask(long, "/plain", method=method)).plain
+
+
+class Noting:
+    """A middleware of a component's own."""
+
+    seen: ClassVar[list[str]] = []
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.seen.append(scope["type"])
+        await self.app(scope, receive, send)
+
+
+async def test_an_application_with_a_middleware_of_its_own_has_no_direct_way():
+    app = application(direct=True)
+    app.add_middleware(Noting)
+    assert (await ask(app, "/plain", OSLO)).status == 200
+    assert Noting.seen == ["http"]
+
+
+async def test_a_client_that_goes_within_its_body_is_not_heard():
+    messages: list[Message] = [
+        {"type": "http.request", "body": json.dumps({"city": "Oslo"}).encode(), "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    called = []
+    app = application(direct=True)
+    stack = app.build_middleware_stack()
+
+    async def receive() -> Message:
+        return messages.pop(0) if messages else {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        called.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/raw", "raw_path": b"/raw", "query_string": b"", "headers": []}
+    await stack(scope | {"root_path": "", "app": app, "extensions": {}}, receive, send)
+    assert called == []
