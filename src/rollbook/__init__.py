@@ -12,9 +12,11 @@ __version__: Final = "0.1.0"
 
 _PUBLIC: Final = {
     "rollbook.api.rejudgment": "rejudgment_admission_closed_by",
+    "rollbook.api.direct_errors": "InvalidRolloutResult",
     "rollbook.api.rollout_collection": "RolloutCollectionHelper",
     "rollbook.api.rollout_records": "RolloutRecords",
     "rollbook.api.rollout_store": "RolloutStore",
+    "rollbook.api.row_results": "RowResults",
     "rollbook.config.collection": (
         "BaseNeMoGymCLIConfig E2ERolloutCollectionConfig RolloutAggregationConfig RolloutCollectionConfig "
         "SharedRolloutCollectionConfig"
@@ -29,6 +31,7 @@ _PUBLIC: Final = {
         "AgentServerRef BaseRunServerConfig BaseRunServerInstanceConfig BaseServerConfig Domain "
         "EnvironmentServerRef ModelServerRef ResourcesServerRef"
     ),
+    "rollbook.dispatch.completion_budget": "DispatchLatencyTracker LatencySummary",
     "rollbook.errors": (
         "ConfigError EndpointNotReadyError IncompleteEvaluationError InputError JudgeError LedgerError "
         "MissingPackageError ResumeRefusedError RollbookError ServingError"

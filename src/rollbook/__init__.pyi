@@ -1,3 +1,6 @@
+from rollbook.api.direct_errors import (
+    InvalidRolloutResult,
+)
 from rollbook.api.rejudgment import (
     rejudgment_admission_closed_by,
 )
@@ -9,6 +12,9 @@ from rollbook.api.rollout_records import (
 )
 from rollbook.api.rollout_store import (
     RolloutStore,
+)
+from rollbook.api.row_results import (
+    RowResults,
 )
 from rollbook.config.collection import (
     BaseNeMoGymCLIConfig,
@@ -45,6 +51,10 @@ from rollbook.config.types import (
     EnvironmentServerRef,
     ModelServerRef,
     ResourcesServerRef,
+)
+from rollbook.dispatch.completion_budget import (
+    DispatchLatencyTracker,
+    LatencySummary,
 )
 from rollbook.errors import (
     ConfigError,
@@ -486,6 +496,7 @@ __all__ = [
     "DatasetConfig",
     "Delivery",
     "DirectHTTPToolAccess",
+    "DispatchLatencyTracker",
     "Domain",
     "E2ERolloutCollectionConfig",
     "EmbeddedDeployment",
@@ -501,7 +512,9 @@ __all__ = [
     "IncompleteEvaluationError",
     "InnerServerError",
     "InputError",
+    "InvalidRolloutResult",
     "JudgeError",
+    "LatencySummary",
     "LedgerError",
     "MCPConnection",
     "MCPServerMetadata",
@@ -590,6 +603,7 @@ __all__ = [
     "RolloutRecord",
     "RolloutRecords",
     "RolloutStore",
+    "RowResults",
     "RunManifest",
     "SandboxAccess",
     "SandboxConnection",

@@ -3,22 +3,32 @@
 Rules:
 * Nothing is decided here; each method is a thin face over a room.
 * Rows that a caller hands over are never mutated, except where the contract says so (`resolve_task_sources`).
+* Direct calls are checked when they are made: what they return starts nothing that could be told to be wrong before.
 
 Source: collection.md §11.
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from omegaconf import DictConfig
 
+from rollbook.api.direct_call import DirectCall, Pacing, reached, refuse_shards
+from rollbook.api.direct_rollouts import Evidence, Handover
+from rollbook.api.direct_rows import RunNaming, direct_rows
+from rollbook.api.direct_sending import MOST_SENDS
 from rollbook.api.evaluation import evaluate
 from rollbook.api.request import EvaluationRequest, ServeMode
+from rollbook.api.row_results import RowResults
+from rollbook.clock import SystemClock
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.parser import get_global_config_dict
 from rollbook.config.routing import resolve_task_sources
 from rollbook.config.types import BaseServerConfig
+from rollbook.dispatch.completion_budget import DispatchLatencyTracker
 from rollbook.errors import InputError
 from rollbook.inputs.examples import rows_of
 from rollbook.inputs.row_names import faults_in_routing
@@ -30,16 +40,19 @@ from rollbook.plan.options import PlanOptions
 from rollbook.plan.targets import name_in
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME
 from rollbook.records.keys import AGENT_REF_KEY, TASK_SOURCE_KEY
-from rollbook.servers.client import ServerClient
+from rollbook.servers.client import ServerClient, setup_server_client
 from rollbook.verbs.prepare import planned_rows
 
 
 class RolloutCollectionHelper:
-    """Prepares and collects rollouts against servers that are running already."""
+    """Prepares and collects rollouts against servers that are running already.
+
+    Each call fetches the deployment's configuration from its head server, unless `reuse_server_client` is set.
+    """
 
     def __init__(self, reuse_server_client: bool = False) -> None:
         self._reuse = reuse_server_client
-        self._client: tuple[BaseServerConfig | None, ServerClient] | None = None
+        self._client: ServerClient | None = None
 
     def preprocess_examples(
         self,
@@ -90,12 +103,114 @@ class RolloutCollectionHelper:
             row[AGENT_REF_KEY] = {"name": agents[row[TASK_SOURCE_KEY]]}
 
     def setup_server_client(self, head_server_config: BaseServerConfig | None = None) -> ServerClient:
-        """Return a client of the deployment behind the head server; kept only when this helper reuses its client."""
-        if self._reuse and self._client is not None and self._client[0] == head_server_config:
-            return self._client[1]
-        client = ServerClient.load_from_global_config(head_server_config)
-        self._client = (head_server_config, client)
-        return client
+        """Return a client of the deployment behind the head server, by the configuration that the head has now.
+
+        With `reuse_server_client` the configuration is fetched once, and again only for another head server. Build a
+        new one of these after the configuration behind the same head changed.
+
+        Raises:
+            HeadServerUnreachableError: no head server answers; names its URL.
+
+        """
+        if not self._reuse:
+            return setup_server_client(head_server_config)
+        head = head_server_config or ServerClient.load_head_server_config()
+        if self._client is None or self._client.head_server_config != head:
+            self._client = setup_server_client(head)
+        return self._client
+
+    def run_examples(
+        self,
+        examples: Iterable[dict[str, Any]],
+        head_server_config: BaseServerConfig | None = None,
+        semaphore: AbstractAsyncContextManager[Any] | None = None,
+        route_failures_to_sidecar: bool = False,
+        environment_server_name: str | None = None,
+        *,
+        max_resident_tasks: int | None = None,
+        dispatch_budget_s: float | None = None,
+        drain_margin_s: float | None = None,
+        latency_tracker: DispatchLatencyTracker | None = None,
+        retry_requests: bool = True,
+        enrich_results: bool = False,
+        include_model_call_payloads: bool = True,
+        delete_model_call_capture: bool = False,
+        record_output_dir: Path | str | None = None,
+        record_shard: str | None = None,
+        record_omitted_rollouts: bool = False,
+    ) -> RowResults:
+        """Send `examples` in their order, and return an iterator over awaitables of `(row, result)` as they end.
+
+        The rows that come back are copies with the agent that runs them. `result` is the reply to `/run`, untouched.
+
+        Args:
+            examples: rows as `preprocess_examples` returns them; no run-level options are applied here.
+            head_server_config: where the deployment's head server listens; None for this process's configuration.
+            semaphore: held while a row is in flight.
+            route_failures_to_sidecar: a failed `/run` is a result with `_ng_failure_*` keys instead of an exception.
+            environment_server_name: send every row to this environment server.
+            max_resident_tasks: so many rows at most run or have ended unfetched; they start as awaitables are awaited.
+                None starts all of them with the first `next`.
+            dispatch_budget_s: start no row so many seconds after this call; its result then says so.
+            drain_margin_s: start none with less than this left of the budget. None takes the upper quartile of what
+                rollouts took, once five have ended.
+            latency_tracker: takes down how long each took that brought a result; may be shared by several calls.
+            retry_requests: send a row up to three times where the request may have been lost on the way. A connection
+                that does not come up is tried again either way.
+            enrich_results: add the row's identity to the result. Rows that name a rollout are sent on copies that name
+                this call's run, their replies are looked at, and their routed failures are `RolloutFailure`.
+            include_model_call_payloads: what enriched results carry of model calls.
+            delete_model_call_capture: remove what was captured of model calls once it is in the result.
+            record_output_dir: not supported yet.
+            record_shard: not supported yet.
+            record_omitted_rollouts: not supported yet.
+
+        Raises:
+            InputError: rows that lead nowhere or do not fit, all of them; nothing was sent. Also a `ValueError`.
+            ConfigError: an argument that cannot be followed; names it.
+            HeadServerUnreachableError: no head server answers.
+
+        """
+        clock = SystemClock()
+        began = clock.monotonic()
+        refuse_shards(record_output_dir, record_shard, record_omitted_rollouts)
+        tracker = latency_tracker if latency_tracker is not None else DispatchLatencyTracker()
+        pacing = Pacing(semaphore, max_resident_tasks, dispatch_budget_s, drain_margin_s, tracker)
+        evidence = Evidence(include_model_call_payloads, delete_model_call_capture) if enrich_results else None
+        handover = Handover(route_failures_to_sidecar, typed=enrich_results, evidence=evidence)
+        client = self.setup_server_client(head_server_config)
+        run = RunNaming.of_call() if enrich_results else None
+        directory = Directory(client.global_config_dict)
+        rows = direct_rows(examples, directory, server=environment_server_name, run=run)
+        call = DirectCall(reached(client), clock, began, pacing, handover, MOST_SENDS if retry_requests else 1)
+        return call.results(rows)
+
+    def run_outcomes(
+        self,
+        examples: Iterable[dict[str, Any]],
+        head_server_config: BaseServerConfig | None = None,
+        semaphore: AbstractAsyncContextManager[Any] | None = None,
+        *,
+        run_id: str | None = None,
+    ) -> RowResults:
+        """Send `examples`, and return an iterator over awaitables of `(row, reply or RolloutFailure)` as they end.
+
+        What came of HTTP, JSON and the shape of a reply is a record; defects and cancellation are raised. Nothing is
+        kept or sent twice. Every row has to name its rollout. The copies that come back name their run: `run_id`, else
+        the row's own, else one new id for all that have none.
+
+        Raises:
+            InputError: rows that lead nowhere, do not fit or name no rollout, all of them. Also a `ValueError`.
+            HeadServerUnreachableError: no head server answers.
+
+        """
+        clock = SystemClock()
+        began = clock.monotonic()
+        client = self.setup_server_client(head_server_config)
+        run = RunNaming.of_call(run_id)
+        rows = direct_rows(examples, Directory(client.global_config_dict), run=run, all_named=True)
+        handover = Handover(route_failures=True, typed=True)
+        return DirectCall(reached(client), clock, began, Pacing(semaphore), handover).results(rows)
 
     async def run_from_config(self, config: RolloutCollectionConfig) -> list[dict[str, Any]]:
         """Collect against running servers, and return the results in (task, rollout) order.
