@@ -1,18 +1,19 @@
 """A scripted server on loopback that plays head, environment server and agent, and logs every request.
 
-A script maps a row to an `aiohttp.web.Response`, or to None for the default: reward 1.0.
+A script maps a row to an `aiohttp.web.Response`, or to None for the default: reward 1.0. It may be asynchronous.
 """
 
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from inspect import isawaitable
 
 import yaml
 from aiohttp import web
 
-Script = Callable[[dict], web.StreamResponse | None]
+Script = Callable[[dict], web.StreamResponse | Awaitable[web.StreamResponse | None] | None]
 AGENT = "adder"
 ENVIRONMENT = "adder_environment_server"
 
@@ -46,7 +47,9 @@ class Stub:
     async def run(self, request: web.Request) -> web.StreamResponse:
         row = await request.json()
         self.requests.append(row)
-        return self.script(row) or web.json_response(row | {"reward": 1.0, "response": {"output": []}})
+        made = self.script(row)
+        reply = await made if isawaitable(made) else made
+        return reply or web.json_response(row | {"reward": 1.0, "response": {"output": []}})
 
     async def aggregate(self, request: web.Request) -> web.Response:
         body = await request.json()

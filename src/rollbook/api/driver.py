@@ -23,6 +23,7 @@ from rollbook.config.collection import SharedRolloutCollectionConfig
 from rollbook.config.missing import resolved
 from rollbook.config.roots import put_roots_on_import_path, search_roots
 from rollbook.config.tree import did_you_mean
+from rollbook.dispatch.stop import Stop
 from rollbook.errors import ConfigError, RollbookError, RunError
 from rollbook.ledger.history import read_history
 from rollbook.ledger.manifest_store import write_manifest
@@ -48,8 +49,8 @@ async def check_driver(request: EvaluationRequest) -> None:
     await load_driver(name)
 
 
-async def drive(session: Session) -> None:
-    """Let the settings' driver collect, and fold what it left on disk.
+async def drive(session: Session, stop: Stop) -> None:
+    """Let the settings' driver collect, and fold what it left on disk; a stop that is asked for cancels it.
 
     Raises:
         ConfigError: there is no such function.
@@ -57,7 +58,20 @@ async def drive(session: Session) -> None:
         LedgerError: it left lines that are no records.
 
     """
-    await run_driver(session.request.settings, session.deployment.global_config_dict)
+    work = run_driver(session.request.settings, session.deployment.global_config_dict)
+    driving, asked = asyncio.ensure_future(work), asyncio.ensure_future(stop.asked.wait())
+    try:
+        await asyncio.wait({driving, asked}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        asked.cancel()
+        driving.cancel()
+        await asyncio.wait({driving})
+    if not driving.cancelled():
+        driving.result()
+    _fold(session)
+
+
+def _fold(session: Session) -> None:
     paths = session.run.paths
     history = read_history(paths)
     session.standings = history.standings

@@ -97,6 +97,11 @@ class Expansion:
         """How many tasks the plan holds so far."""
         return len(self._task_of)
 
+    @property
+    def largest_task(self) -> tuple[int, int] | None:
+        """The task with most rollouts so far, and how many it has; None as long as there is none."""
+        return max(self._next_rollout.items(), key=lambda item: item[1], default=None)
+
     def _task_index(self, source: SourceRow) -> int:
         supplied = source.row.get(TASK_INDEX_KEY_NAME)
         return supplied if isinstance(supplied, int) and is_index(supplied) else len(self._task_of)

@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 from rollbook.api.driver import check_driver, drive, load_driver, run_driver
 from rollbook.api.request import EvaluationRequest, ServeMode
 from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.dispatch.stop import Stop
 from rollbook.errors import ConfigError, LedgerError, RunError
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.manifest import PlanDigest, RunManifest
@@ -150,16 +151,32 @@ class OpenRun:
 
 def test_what_a_driver_wrote_is_what_stands_and_the_rest_is_owed(module, tmp_path):
     session = OpenRun(tmp_path, "collects")
-    asyncio.run(drive(session))
+    asyncio.run(drive(session, Stop()))
     coverage = session.standings.coverage()
     assert (coverage.planned, coverage.scored, coverage.untouched, coverage.owed) == (3, 2, 1, 1)
     assert session.manifest.adopted
     assert json.loads(session.paths.manifest.read_bytes())["adopted"] is True
 
 
+def test_a_stop_ends_a_driver_and_what_it_left_is_folded(module, tmp_path):
+    session = OpenRun(tmp_path, "waits")
+
+    async def stopped():
+        stop = Stop()
+        driving = asyncio.ensure_future(drive(session, stop))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        stop.request("SIGINT")
+        await driving
+
+    asyncio.run(stopped())
+    assert sys.modules["drivers.mine"].seen == ["ended"]
+    assert session.standings.coverage().untouched == 3
+
+
 def test_a_line_of_a_driver_that_is_no_record_is_named(module, tmp_path):
     with pytest.raises(LedgerError, match=r"r\.jsonl:1"):
-        asyncio.run(drive(OpenRun(tmp_path, "writes_rubbish")))
+        asyncio.run(drive(OpenRun(tmp_path, "writes_rubbish"), Stop()))
 
 
 def test_a_driver_is_refused_where_other_people_serve_and_none_is_fine(module, tmp_path):

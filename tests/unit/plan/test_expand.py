@@ -225,3 +225,9 @@ def test_explicit_ids_that_name_one_rollout_each_travel_along():
 def test_an_id_beyond_the_limit_is_nobodys():
     rows, _ = expand([named("x"), named("x", "b")], limit=1)
     assert len(rows) == 1
+
+
+def test_the_task_with_most_rollouts_is_known_whatever_makes_them_many():
+    assert Expansion(PlanOptions()).largest_task is None
+    _, expansion = expand([A, B, A], repeats=2, agent_map={"rs": "Z"})
+    assert expansion.largest_task == (0, 4)
