@@ -1,0 +1,54 @@
+"""What a run loads: no web framework, no client library, nothing that draws, when servers are somebody else's."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rollbook.cli.loading import loading
+from stub import adding, lines, serving
+
+NOT_NEEDED = {"aiohttp", "fastapi", "hydra", "rich", "starlette", "uvicorn"}
+PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+CODE = (
+    "import json, sys\n"
+    "from rollbook.cli.entry import exit_code_of\n"
+    "code = exit_code_of(sys.argv[1:])\n"
+    "print(json.dumps([code, sorted({name.partition('.')[0] for name in sys.modules})]))\n"
+)
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """Run one rollout in a process of its own, and return its exit code and the packages that were loaded."""
+    folder = tmp_path_factory.mktemp("start")
+    (folder / "rows.jsonl").write_bytes(lines(adding(1)))
+    flags = ["--no-serve", "--retry-for", "0", "--input", "rows.jsonl", "--output", "r.jsonl"]
+    with serving() as stub:
+        command = [sys.executable, "-c", CODE, "eval", "run", *flags, *stub.overrides]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True)
+    code, packages = json.loads(done.stdout.splitlines()[-1])
+    assert code == 0, done.stderr
+    return frozenset(packages)
+
+
+def test_a_run_that_others_serve_loads_neither_framework_nor_client_nor_what_draws(loaded):
+    assert not NOT_NEEDED & loaded
+
+
+def test_what_is_not_loaded_is_there_under_these_names():
+    assert all(importlib.util.find_spec(name) for name in NOT_NEEDED)
+
+
+def test_plugins_of_pydantic_are_looked_for_again_once_the_engine_is_loaded(monkeypatch):
+    monkeypatch.delenv(PLUGINS, raising=False)
+    with loading():
+        assert os.environ[PLUGINS] == "__all__"
+    assert PLUGINS not in os.environ
+    monkeypatch.setenv(PLUGINS, "one")
+    with loading():
+        pass
+    assert os.environ[PLUGINS] == "one"
