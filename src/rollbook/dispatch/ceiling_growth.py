@@ -10,12 +10,12 @@ Rules:
   seconds, until 64 have ended.
 * A ceiling that grew on time alone is proved later. Where rollouts take half as long again as the first did, and rounds
   end within 5 minutes, it halves as long as half delivers as much.
-* A ceiling that holds is tried every 30 seconds: a quarter up; after that did not pay an eighth down, kept when it
-  delivers as much; and so on. What pays goes on at once.
+* A ceiling that holds is tried every 30 seconds, against what it delivered in them: a quarter up; where that does not
+  pay a fifth down next time, kept when it delivers as much; and so on. What pays goes on at once.
 * A refusal halves it, once for all that was sent before. Each round sent since that ends well then doubles it, up to
   seven eighths of where it was refused. From there it goes up by a sixteenth every 30 seconds, until a round that large
   is refused nothing, or another refusal halves it.
-  Refusals of which none was followed by a sending that ended well are an outage: the place of the first is kept.
+  Of halvings without growth between them the place of the first is kept: an outage says nothing of a capacity.
 * It never leaves `floor` to `most`.
 
 Source: the slow start and congestion avoidance of RFC 5681 §3.1, with a rate in place of the window's acknowledgement.
@@ -35,7 +35,7 @@ _PROVABLE: Final = 300.0
 _SLOWER: Final = 1.5
 _FIRST_ENDINGS: Final = 64
 _FEWEST: Final = 16
-_FEWEST_OF_A_STEP: Final = 64
+_FEWEST_OF_A_STEP: Final = 96
 _FULL: Final = 0.8
 
 
@@ -67,6 +67,7 @@ class Growth:
         "_first_seconds",
         "_full_since",
         "_good_since_cut",
+        "_grew_since_cut",
         "_held_since",
         "_phase",
         "_proven",
@@ -87,7 +88,7 @@ class Growth:
         self._round = Round(self.limit)
         self._trial: Trial | None = None
         self._step = 1
-        self._upwards = self._proven = True
+        self._upwards = self._proven = self._grew_since_cut = True
         self._full_since: float | None = None
         self._held_since = self._cut_at = float("-inf")
         self._cuts_in_a_row = self._good_since_cut = 0
@@ -112,12 +113,13 @@ class Growth:
         self._full_since = None
         if now - seconds <= self._cut_at:
             return 0
-        if self._cuts_in_a_row == 0 or self._refused_at is None:
+        if self._grew_since_cut or self._refused_at is None:
             self._refused_at = in_flight
         self._cuts_in_a_row += 1
         self._cut_at, self._good_since_cut = now, 0
         self._phase = Phase.RECOVERING
         self._set(max(self.floor, min(self.limit, in_flight) // 2), in_flight)
+        self._grew_since_cut = False
         return self._cuts_in_a_row
 
     def unreachable(self) -> None:
@@ -135,7 +137,7 @@ class Growth:
         return self._set(self.limit, in_flight)
 
     def tick(self, now: float, in_flight: int, *, may_grow: bool) -> str | None:
-        """Look at the ceiling, every second or so; return why it moved, None when it did not."""
+        """Look at the ceiling, every second or more often; return why it moved, None when it did not."""
         full = in_flight >= self.limit * _FULL
         self._round.look(full=full)
         if not full:
@@ -144,7 +146,7 @@ class Growth:
             self._full_since = now
         if self._phase is Phase.RECOVERING:
             return self._recover(now, in_flight) if may_grow else None
-        if self._round.is_over(self._needed):
+        if self._round.is_over(self._needed) and not self._rests(now):
             return self._judge(now, in_flight, may_grow=may_grow)
         return self._grow_on_time(now, in_flight) if may_grow and self._phase is Phase.DOUBLING else None
 
@@ -152,9 +154,14 @@ class Growth:
     def _needed(self) -> int:
         return max(self.limit, _FEWEST if self._phase is Phase.DOUBLING else _FEWEST_OF_A_STEP)
 
+    def _rests(self, now: float) -> bool:
+        """Whether it holds, and what it delivers meanwhile is still measured."""
+        return self._phase is Phase.HOLDING and self._trial is None and now - self._held_since < PROBE_EVERY
+
     def _recover(self, now: float, in_flight: int) -> str | None:
         turned_over = self._good_since_cut >= self.limit and self._round.in_use
-        if not turned_over and self._full_for(now) < PROBE_EVERY:
+        waited = self._full_for(now) >= PROBE_EVERY and in_flight <= self.limit
+        if not turned_over and not waited:
             return None
         self._good_since_cut = 0
         goal = (self._refused_at or 0) * 7 // 8
@@ -230,7 +237,7 @@ class Growth:
                 return self._test(self.limit * 2, round_, in_flight, "more paid")
             case Phase.ADDING if may_grow:
                 return self._test(self.limit + self._step, round_, in_flight, "more paid")
-            case Phase.HOLDING if now - self._held_since >= PROBE_EVERY:
+            case Phase.HOLDING if not self._rests(now):
                 return self._probe(round_, now, in_flight, may_grow=may_grow)
             case _:
                 return None
@@ -241,7 +248,7 @@ class Growth:
             step = self.limit // (4 if self._refused_at is None else 16)
             tried = self._test(self.limit + max(1, step), round_, in_flight, "does more pay?") if may_grow else None
         else:
-            tried = self._test(self.limit - max(1, self.limit // 8), round_, in_flight, "does less deliver as much?")
+            tried = self._test(self.limit - max(1, self.limit // 5), round_, in_flight, "does less deliver as much?")
             self._upwards = self._upwards or tried is None
         return tried
 
@@ -270,6 +277,7 @@ class Growth:
         if bounded == self.limit:
             return False
         self._round = Round(in_flight if bounded > self.limit else in_flight - bounded)
+        self._grew_since_cut = self._grew_since_cut or bounded > self.limit
         self.limit = bounded
         self._trial = None
         self._full_since = None

@@ -4,14 +4,18 @@ Rules:
 * What was out when the ceiling was set was sent under another one; as many endings are passed over first.
 * The rate counts what ended well. A server that fails faster delivers no more.
 * A rate runs from one ending to another, so that endings in bursts are counted with the time between them.
+* More pays when it delivers a twentieth more, and clearly more than chance gives so few endings. Less does as well when
+  it delivers all but a twelfth.
 * A ceiling was in use where most endings, or most looks at it, found it four fifths full.
 """
 
 from math import sqrt
 from typing import Final
 
-_SHORTEST: Final = 0.5
+_SHORTEST: Final = 0.25
 _SURE_GAIN: Final = 0.05
+_SMALL_LOSS: Final = 1 / 12
+_CHANCE: Final = 1.5
 
 
 class Round:
@@ -69,8 +73,8 @@ class Round:
 
     def pays_over(self, rate: float) -> bool:
         """Whether this delivers more than `rate`: by a twentieth, and by more than chance gives so few endings."""
-        return self.rate > rate * (1.0 + max(_SURE_GAIN, 1.0 / sqrt(max(1, self.ended))))
+        return self.rate > rate * (1.0 + max(_SURE_GAIN, _CHANCE / sqrt(max(1, self.ended))))
 
     def holds(self, rate: float) -> bool:
-        """Whether this delivers as much as `rate`, but for a twentieth."""
-        return self.rate >= rate * (1.0 - _SURE_GAIN)
+        """Whether this delivers as much as `rate`, but for a twelfth."""
+        return self.rate >= rate * (1.0 - _SMALL_LOSS)

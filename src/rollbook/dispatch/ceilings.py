@@ -121,7 +121,7 @@ class Ceilings:
         self._signals.heard(queues, now)
 
     def tick(self, now: float, lag: float = 0.0) -> None:
-        """Let every ceiling move; called every second or so. `lag` of the event loop in seconds, p99."""
+        """Let every ceiling move; called every second or more often. `lag` of the event loop in seconds, p99."""
         advice = self._signals.advice(lag, now)
         for server, its in self._servers.items():
             if its.growth is None:

@@ -33,9 +33,9 @@ class Server:
 
 
 class Simulation:
-    """Keeps every server as busy as its ceiling allows, and ticks every second."""
+    """Keeps every server as busy as its ceiling allows, and ticks every `tick_every` seconds."""
 
-    def __init__(self, ceilings: Ceilings, *servers: Server, seed: int = 0) -> None:
+    def __init__(self, ceilings: Ceilings, *servers: Server, seed: int = 0, tick_every: float = 1.0) -> None:
         self.ceilings = ceilings
         self.servers = servers
         self.now = 0.0
@@ -46,7 +46,7 @@ class Simulation:
         self._random = random.Random(seed)  # noqa: S311  a simulation repeats itself
         self._order = itertools.count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
-        self._next_tick = 1.0
+        self._tick_every = self._next_tick = tick_every
 
     def run(self, seconds: float) -> None:
         until = self.now + seconds
@@ -70,7 +70,7 @@ class Simulation:
             self._fill(self.servers)
 
     def _tick(self) -> None:
-        self._next_tick += 1.0
+        self._next_tick += self._tick_every
         if self.tells_queues and self.now % 5 == 0:
             waiting, running = (sum(n) for n in zip(*((len(s.queue), s.working) for s in self.servers), strict=True))
             self.ceilings.heard((float(waiting), float(running)), self.now)
