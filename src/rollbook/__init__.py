@@ -12,7 +12,7 @@ __version__: Final = "0.1.0"
 
 _PUBLIC: Final = {
     "rollbook.api.rejudgment": "rejudgment_admission_closed_by",
-    "rollbook.api.direct_errors": "InvalidRolloutResult",
+    "rollbook.api.direct_errors": "InvalidRolloutResult StaleRolloutResult",
     "rollbook.api.rollout_collection": "RolloutCollectionHelper",
     "rollbook.api.rollout_records": "RolloutRecords",
     "rollbook.api.rollout_store": "RolloutStore",

@@ -1,5 +1,6 @@
 from rollbook.api.direct_errors import (
     InvalidRolloutResult,
+    StaleRolloutResult,
 )
 from rollbook.api.rejudgment import (
     rejudgment_admission_closed_by,
@@ -621,6 +622,7 @@ __all__ = [
     "SingleAgentTurnResult",
     "SingleAgentTurnTaskInput",
     "SkillsRef",
+    "StaleRolloutResult",
     "TaskId",
     "TokenIDLogProbMixin",
     "ToolAccess",

@@ -101,7 +101,7 @@ def _reports_itself(done: CompletedRollout) -> bool:
 def _with_delivery(ending: Ending, sends: Sends) -> Ending:
     if not isinstance(ending.outcome, Failed):
         return ending
-    return Ending(replace(ending.outcome, delivery=sends.delivery), ending.payload, ending.run_failed)
+    return msgspec.structs.replace(ending, outcome=replace(ending.outcome, delivery=sends.delivery))
 
 
 def _untouched(reply: Reply, ending: Ending) -> JsonObject:

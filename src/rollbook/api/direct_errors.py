@@ -25,7 +25,7 @@ from rollbook.records.failure_kinds import Delivery
 from rollbook.records.outcome import Failed
 from rollbook.servers.http.inner_error import InnerServerError
 
-_ERROR: Final = 400
+_SUCCESSES: Final = range(200, 300)
 _JSON_ERROR: Final = "JSONDecodeError"
 _DISCONNECTED: Final = "ServerDisconnectedError"
 
@@ -38,14 +38,24 @@ class InvalidRolloutResult(RollbookError, ValueError):  # noqa: N818  the field'
     """A reply to `/run` that came, and is no result."""
 
 
+class StaleRolloutResult(InvalidRolloutResult):
+    """A reply to `/run` that is of another attempt."""
+
+
 def error_of_reply(reply: Reply, failed: Failed, url: str) -> Exception:
     """Return the error for a reply that brought no result."""
-    if reply.status >= _ERROR:
+    if reply.status not in _SUCCESSES:
         reason = (reply.status, failed.message)
         return InnerServerError("POST", url, reason, dict(reply.headers), reply.body)
     if failed.exception_type == _JSON_ERROR:
         return json.JSONDecodeError(failed.message, reply.body[:200].decode(errors="replace"), 0)
-    return InvalidRolloutResult(failed.message)
+    return error_of_result(failed)
+
+
+def error_of_result(failed: Failed) -> InvalidRolloutResult:
+    """Return the error for a reply that is an object, and no result of its row."""
+    stale = failed.exception_type == StaleRolloutResult.__name__
+    return StaleRolloutResult(failed.message) if stale else InvalidRolloutResult(failed.message)
 
 
 def error_of_send(failure: SendFailed) -> Exception:

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from rollbook.api.direct_completed import CompletedRollout, RolloutSink, completed, cut_off, has_no_result
-from rollbook.api.direct_errors import DirectCallError, InvalidRolloutResult, error_of_reply, error_of_send
+from rollbook.api.direct_errors import DirectCallError, error_of_reply, error_of_result, error_of_send
 from rollbook.api.direct_rows import DirectRow
 from rollbook.api.direct_sending import Sending
 from rollbook.dispatch.waiting import to_the_end
 from rollbook.records.codec import failure_fields
 from rollbook.records.failure_kinds import CANCELLED_FAILURE_CLASS
+from rollbook.records.failure_report import report_fields
 from rollbook.records.identity import (
     ATTEMPT_INDEX_KEY_NAME,
     ROLLOUT_ID_KEY_NAME,
@@ -129,7 +130,10 @@ class DirectRollouts:
         typed = None
         if self.handover.typed and row.rollout_id is not None:
             typed = typed_failure(failed, run_id=row.run_id, rollout_id=row.rollout_id, attempt=row.attempt)
-        return typed or failure_fields(failed) | done.sends.fields()
+        if typed is not None:
+            return typed
+        report = done.ending.report
+        return failure_fields(failed) | (report_fields(report) if report is not None else {}) | done.sends.fields()
 
 
 async def with_evidence(done: CompletedRollout, result: JsonObject, evidence: Evidence) -> JsonObject:
@@ -157,7 +161,7 @@ def _error(done: CompletedRollout, failed: Failed) -> Exception:
     elif done.reply is not None and done.ending.run_failed:
         error = error_of_reply(done.reply, failed, _url(done))
     else:
-        error = InvalidRolloutResult(failed.message)
+        error = error_of_result(failed)
     if len(done.sends.exchanges) > 1:
         error.add_note(f"sent {len(done.sends.exchanges)} times; {failed.delivery.value}")
     return error

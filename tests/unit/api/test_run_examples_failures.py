@@ -68,6 +68,7 @@ async def test_v5_a_timeout_without_a_status_is_a_failed_request():
     ("answer", "expected"),
     [
         (reply(500, error="x"), ("agent_run_error", "ClientResponseError", 500, "delivered")),
+        (Reply(301, b"{}"), ("agent_run_error", "ClientResponseError", 301, "delivered")),
         (reply(404), ("agent_run_error", "ClientResponseError", 404, "delivered")),
         (reply(422), ("agent_run_error", "ClientResponseError", 422, "delivered")),
         (reply(503), ("agent_request_failed", "ClientResponseError", 503, "possibly_delivered")),
@@ -99,6 +100,7 @@ LOST_LINE = SendFailed("odd", delivery=Delivery.POSSIBLY_DELIVERED, exception_ty
     [
         (reply(500), aiohttp.ClientResponseError),
         (reply(503), aiohttp.ClientResponseError),
+        (Reply(301, b"{}"), aiohttp.ClientResponseError),
         (HTML, json.JSONDecodeError),
         (Reply(200, b"[1]"), InvalidRolloutResult),
         (LOST, aiohttp.ServerDisconnectedError),
