@@ -10,21 +10,20 @@ Source: collection.md §2, §6.1, §15; servers.md §8.3.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 
 import msgspec
 
 from rollbook.api.batch import StatusFile, aggregation_of
-from rollbook.api.options import ceilings_of, policy_of, run_of, told_limits
+from rollbook.api.collecting import Collecting
+from rollbook.api.driver import check_driver
+from rollbook.api.options import run_of
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
-from rollbook.api.session import PlanLines, Planned, Session
+from rollbook.api.session import Planned, Session
 from rollbook.api.unsupported import refuse_unsupported
 from rollbook.clock import Clock, SystemClock
-from rollbook.dispatch.ceilings import Ceilings
-from rollbook.dispatch.dispatcher import Dispatcher
 from rollbook.dispatch.observing import Guarded
-from rollbook.dispatch.steering import Steering
 from rollbook.dispatch.stop import Stop
 from rollbook.errors import (
     EarlyStopError,
@@ -36,19 +35,13 @@ from rollbook.errors import (
 )
 from rollbook.ledger.contradictions import unplanned
 from rollbook.ledger.run import explained, files_of
-from rollbook.outcomes.early_stop import EarlyStop, EarlyStops
-from rollbook.records.codec import RunStamp
 from rollbook.records.coverage import Coverage
-from rollbook.records.ending import Ending
-from rollbook.records.event import Observe, RunNoted, RunPlanned, both
+from rollbook.records.event import Observe, RunNoted, RunPlanned
 from rollbook.records.json_values import JsonObject
 from rollbook.records.run_status import RunState
 from rollbook.scoring.tally import scores_of
-from rollbook.telemetry.pace import Pace
 from rollbook.verbs.aggregate import aggregate
 from rollbook.verbs.batch_status import IncompleteReason
-from rollbook.verbs.collect import Engine, collect
-from rollbook.verbs.control import served
 from rollbook.verbs.status import read_run
 
 
@@ -66,6 +59,7 @@ async def evaluate(
 
     """
     refuse_unsupported(request.settings)
+    await check_driver(request)
     clock = clock or SystemClock()
     run = run_of(request.settings, clock)
     with run.claimed():
@@ -126,15 +120,9 @@ class _Evaluation:
         self._session = session
         self._paths = session.run.paths
         self._settings = session.request.settings
-        self._pace = Pace()
-        self._observe = both(observe, self._pace.observe)
+        self._observe = observe
+        self._collecting = Collecting(session, observe, stop)
         self._told = 0
-        self._early: EarlyStop | None = None
-        self._early_stops = EarlyStops(
-            violations=self._settings.environment_protocol_violation_stop_after,
-            failures=self._settings.stop_after_failures,
-        )
-        self._ceilings: Ceilings | None = None
         self.stop = stop
 
     def tell_notes(self) -> None:
@@ -171,12 +159,13 @@ class _Evaluation:
         groups, _ = session.standings.counted(session.rules)
         scored = sum(group.coverage.scored for group in groups)
         rewards = sum(group.rewards for group in groups)
-        self._observe(RunPlanned(plan.tasks, plan.rollouts, plan.rollouts - plan.owed, scored, rewards))
+        planned = RunPlanned(plan.tasks, plan.rollouts, plan.rollouts - plan.owed, scored, rewards)
         status = self._status_file()
-        if plan.owed:
-            self._observe(RunNoted(told_limits(policy_of(self._settings).limits)))
-            async with status.kept():
-                await self._collect()
+        async with self._collecting.counted(groups, session.request.sink):
+            self._collecting.observe(planned)
+            if plan.owed:
+                async with status.kept():
+                    await self._collecting.run()
         coverage = session.coverage()
         if not coverage.law_holds:
             session.notes.append(
@@ -214,38 +203,10 @@ class _Evaluation:
             self._paths, session.manifest, session.standings, rules, session.clock, settings.batch_manifest_fpath
         )
 
-    @asynccontextmanager
-    async def _steered(self, dispatcher: Dispatcher) -> AsyncIterator[None]:
-        """Let other processes steer the run while it goes on."""
-        self._ceilings = dispatcher.ceilings
-        clock = self._session.clock
-        async with served(self._paths, Steering(dispatcher), lambda text: self._observe(RunNoted(text)), clock):
-            yield
-
-    async def _collect(self) -> None:
-        session = self._session
-        engine = Engine(
-            session.rules,
-            RunStamp(session.manifest.run_id, session.manifest.attempt_cap),
-            session.deployment,
-            policy_of(self._settings),
-            self._observe,
-            session.clock,
-            self.stop,
-            ceilings_of(self._settings, self._observe),
-            self._further,
-            self._steered,
-        )
-        await collect(PlanLines(session), session.run, session.standings, engine)
-
-    def _further(self, server: str, ending: Ending) -> str | None:
-        """Return why the run stops after `ending`, if it does."""
-        self._early = self._early_stops.observe(server, ending) or self._early
-        return None if self._early is None else self._early.why
-
     def _raise_early_stop(self, coverage: Coverage) -> None:
-        if self._early is not None:
-            error = EarlyStopError(self._early.why, resumable=self._early.resumable)
+        early = self._collecting.early
+        if early is not None:
+            error = EarlyStopError(early.why, resumable=early.resumable)
             error.result = self._result(coverage, [])
             raise error
 
@@ -295,6 +256,6 @@ class _Evaluation:
             tuple(notes),
             self.stop.why,
             self._session.went_on_over_damage and bool(read_run(self._paths.output).damage),
-            self._pace,
-            () if self._ceilings is None else self._ceilings.history,
+            self._collecting.pace,
+            self._collecting.concurrency,
         )

@@ -11,7 +11,7 @@ from typing import Final
 from rollbook.clock import Clock
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.roots import resolve_read_path
-from rollbook.dispatch.ceilings import Ceilings
+from rollbook.dispatch.ceilings import MOST, Ceilings
 from rollbook.dispatch.policy import Budget, Limits, Policy
 from rollbook.errors import ConfigPathNotFoundError, InputError
 from rollbook.inputs.jsonl import read_source_rows
@@ -27,6 +27,9 @@ from rollbook.records.source import SourceRow
 
 UNLIMITED_LANES: Final = 1024
 """Rollouts in flight where no concurrency is set: as many as one host is sent connections."""
+
+_LOOK_AHEAD: Final = 256
+"""Rollouts of servers without room that are passed over, where there are other servers."""
 
 
 def sources_of(settings: RolloutCollectionConfig) -> Iterator[SourceRow]:
@@ -90,7 +93,7 @@ def plan_options(settings: RolloutCollectionConfig, only_agent: str | None) -> P
     )
 
 
-def policy_of(settings: RolloutCollectionConfig) -> Policy:
+def policy_of(settings: RolloutCollectionConfig, *, several_servers: bool = False) -> Policy:
     """Return how the settings drive dispatch."""
     budget = settings.dispatch_budget_s
     return Policy(
@@ -104,6 +107,7 @@ def policy_of(settings: RolloutCollectionConfig) -> Policy:
             body=settings.rollout_body_timeout_s,
         ),
         budget=None if budget is None else Budget(budget, settings.drain_margin_s),
+        look_ahead=_LOOK_AHEAD if several_servers else 1,
     )
 
 
@@ -119,6 +123,11 @@ def ceilings_of(settings: RolloutCollectionConfig, observe: Observe, floor: int 
     hard = _hard_ceiling(settings)
     auto = settings.adaptive_concurrency
     return Ceilings(hard if auto else hard or UNLIMITED_LANES, auto=auto, floor=floor, told=observe)
+
+
+def most_at_once(settings: RolloutCollectionConfig) -> int:
+    """Return how many rollouts the settings let be in flight at most."""
+    return _hard_ceiling(settings) or (MOST if settings.adaptive_concurrency else UNLIMITED_LANES)
 
 
 def _hard_ceiling(settings: RolloutCollectionConfig) -> int | None:

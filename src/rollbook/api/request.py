@@ -21,6 +21,7 @@ from rollbook.records.standing import Coverage
 from rollbook.scoring.tally import RunScores
 from rollbook.servers.serving.deployment import Deployment
 from rollbook.telemetry.pace import Pace
+from rollbook.telemetry.sink import Sink
 
 
 class ServeMode(StrEnum):
@@ -33,7 +34,10 @@ class ServeMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
-    """What to evaluate. `global_config` is the resolved configuration; of one served by others, it names the head."""
+    """What to evaluate. `global_config` is the resolved configuration; of one served by others, it names the head.
+
+    `observe` is told what happens, `sink` what is counted meanwhile.
+    """
 
     settings: RolloutCollectionConfig
     global_config: DictConfig
@@ -41,6 +45,7 @@ class EvaluationRequest:
     observe: Observe = observe_nothing
     log_dir: Path | None = None
     command: tuple[str, ...] = ()
+    sink: Sink | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +69,24 @@ class EvaluationResult:
 
 def deployment_for(request: EvaluationRequest) -> Deployment:
     """Return what answers the run's requests."""
-    config, grace = _with_absolute_input(request), request.settings.dispatch_connect_grace_s
+    config, settings = _with_absolute_input(request), request.settings
+    grace, seconds = settings.dispatch_connect_grace_s, settings.rollout_connect_timeout_s
+    most = settings.max_reply_bytes
     match request.serve:
         case ServeMode.EMBEDDED:
             from rollbook.servers.serving.embedded import EmbeddedDeployment  # noqa: PLC0415  see the rules
 
-            return EmbeddedDeployment(config, connect_grace=grace)
+            return EmbeddedDeployment(config, connect_grace=grace, connect_seconds=seconds, max_reply_bytes=most)
         case ServeMode.PROCESSES:
             from rollbook.servers.serving.processes import ProcessDeployment  # noqa: PLC0415  the same
 
-            return ProcessDeployment(config, request.log_dir or _logs_beside(request.settings), connect_grace=grace)
+            logs = request.log_dir or _logs_beside(settings)
+            return ProcessDeployment(config, logs, connect_grace=grace, connect_seconds=seconds, max_reply_bytes=most)
         case ServeMode.NONE:
             from rollbook.servers.serving.remote import RemoteDeployment  # noqa: PLC0415  the same
 
             head = BaseServerConfig.model_validate(OmegaConf.to_container(config.head_server, resolve=True))
-            return RemoteDeployment(head, connect_grace=grace)
+            return RemoteDeployment(head, connect_grace=grace, connect_seconds=seconds, max_reply_bytes=most)
 
 
 def _with_absolute_input(request: EvaluationRequest) -> DictConfig:

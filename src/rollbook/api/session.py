@@ -18,7 +18,7 @@ from typing import Final
 
 from rollbook.api.batch import check_batch
 from rollbook.api.opening import Addition, Agreed, Terms, adopted_manifest, agreed, fresh_manifest
-from rollbook.api.options import plan_options, prompt_of, sources_of
+from rollbook.api.options import most_at_once, plan_options, prompt_of, sources_of
 from rollbook.api.provenance import session_entry
 from rollbook.api.request import EvaluationRequest
 from rollbook.clock import Clock
@@ -35,6 +35,7 @@ from rollbook.plan.directory import Directory
 from rollbook.plan.expand import Expansion
 from rollbook.plan.rollouts import RolloutReader
 from rollbook.plan.targets import name_in
+from rollbook.plan.together import refuse_interleaved, refuse_too_few_lanes
 from rollbook.records.bulk import fold_plan
 from rollbook.records.columns import packed
 from rollbook.records.coverage import Coverage
@@ -99,6 +100,7 @@ class Session:
             release_held=self.request.settings.resubmit,
             rerun_masked=self.manifest.rerun_masked,
             live_session=live_session,
+            group_scored=self.manifest.group_scored,
         )
 
     def coverage(self) -> Coverage:
@@ -118,8 +120,12 @@ class Session:
             self.run.refuse_existing(resuming=settings.resume_from_cache)
         expansion = Expansion(plan_options(settings, self.directory.only_agent))
         named: dict[tuple[str | None, str | None], None] = {}
+        if settings.group_scored:
+            refuse_interleaved(interleave=settings.interleave_repeats)
         with self.run.drafted(_watched(self._rows(expansion), named)) as draft:
             self.notes += expansion.notes
+            if settings.group_scored:
+                refuse_too_few_lanes(expansion.largest_task, most_at_once(settings))
             check_batch(settings.batch_manifest_fpath, scan(draft.making.aside))
             yield Planned(expansion.tasks, draft.rollouts, draft.rollouts, lambda: self._begin(draft, named))
 
@@ -162,6 +168,8 @@ class Session:
         check_batch(self.request.settings.batch_manifest_fpath, longer)
         self._open(self.manifest, found.drift, history.log.session)
         fold_plan(found.addition.lines(), self.standings, lambda _number, _known: None)
+        if self.manifest.group_scored:
+            refuse_too_few_lanes(self.standings.largest_task(), most_at_once(self.request.settings))
         owed = self.standings.coverage(rules=self.rules).owed
         rollouts = self.manifest.plan.rollouts + found.addition.rollouts
         return Planned(self.standings.tasks(), rollouts, owed, lambda: self._go_on(found.addition))
@@ -248,6 +256,11 @@ class Session:
         """Note the planned rollouts that were not noted yet."""
         lines = plain_lines(self.run.paths.materialized_inputs, self.manifest.plan.bytes)
         fold_plan(lines, self.standings, lambda _number, _known: None)
+
+    def names_several_servers(self) -> bool:
+        """Whether the plan's rollouts go to more than one environment server."""
+        names = set(self.standings.columns.names)
+        return len({self.directory.find(agent, server).server for agent, server in names if agent or server}) > 1
 
     def planned_of(self) -> Counter[tuple[str, int]]:
         """Count the plan's rollouts by (server, task)."""

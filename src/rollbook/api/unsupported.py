@@ -15,7 +15,6 @@ LATER: Final = frozenset(
         "count_failure_classes_as_zero",
         "count_missing_rollouts_as_zero",
         "dispatch_all_started_within_s",
-        "dispatch_longest_first",
         "dispatch_start_report_min_fraction",
         "dispatch_start_report_within_s",
         "long_rollout_max_fraction",
@@ -23,15 +22,9 @@ LATER: Final = frozenset(
         "max_failed_fraction",
         "max_missing_fraction",
         "max_unhealthy_fraction",
-        "rollout_collection_driver",
         "server_queue_max_waiting_ratio",
-        "server_queue_metrics_urls",
-        "server_queue_sample_interval_s",
         "timed_out_max_fraction",
         "timing_summary_interval_s",
-        "group_scored",
-        "max_reply_bytes",
-        "rollout_connect_timeout_s",
     }
 )
 """Options that would change what a run does or says, and do not yet."""

@@ -126,7 +126,7 @@ def test_preprocessing_neither_mutates_rows_nor_needs_a_deployment():
     assert examples == adding(2)
 
 
-@pytest.mark.parametrize("option", [{"dispatch_longest_first": True}, {"count_missing_rollouts_as_zero": True}])
+@pytest.mark.parametrize("option", [{"long_rollout_s": 5.0}, {"count_missing_rollouts_as_zero": True}])
 def test_an_option_that_would_be_ignored_is_refused_by_name(option):
     settings = RolloutCollectionConfig(input_jsonl_fpath="i", output_jsonl_fpath="o", **option)
     with pytest.raises(ConfigError, match=next(iter(option))):
@@ -182,6 +182,8 @@ ACTED_ON = {
     *("attempt_extension", "retry_terminal_timeouts", "take_over"),
     *("adaptive_concurrency", "dispatch_budget_s", "drain_margin_s", "environment_protocol_violation_stop_after"),
     *("rollout_body_timeout_s", "rollout_response_timeout_s", "rollout_timeout_s", "stop_after_failures"),
+    *("dispatch_longest_first", "group_scored", "max_reply_bytes", "rollout_collection_driver"),
+    *("rollout_connect_timeout_s", "server_queue_metrics_urls", "server_queue_sample_interval_s"),
 }
 
 

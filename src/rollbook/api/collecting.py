@@ -1,0 +1,136 @@
+"""The collecting step of an evaluation: what drives the rollouts that are owed, and whoever looks on or steers.
+
+Rules:
+* Settings become the engine's values here, and nothing is decided.
+* Who looks on has a guard of its own: one that fails takes no other along, and never the run.
+* A driver of the settings takes the engine's place, and what it left on disk is what counts.
+
+Source: collection.md §3, §6.8, §7.4, §10.1, §15.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from rollbook.api.driver import drive
+from rollbook.api.options import ceilings_of, policy_of, told_limits
+from rollbook.api.ordered_plan import OrderedPlan
+from rollbook.api.session import Session
+from rollbook.dispatch.ceilings import Ceilings
+from rollbook.dispatch.dispatcher import Dispatcher
+from rollbook.dispatch.observing import Guarded
+from rollbook.dispatch.steering import Steering
+from rollbook.dispatch.stop import Stop
+from rollbook.outcomes.early_stop import EarlyStop, EarlyStops
+from rollbook.records.codec import RunStamp
+from rollbook.records.ending import Ending
+from rollbook.records.event import ConcurrencyChanged, Event, Observe, RunNoted, both
+from rollbook.records.group_count import GroupCount
+from rollbook.servers.serving.queue_sampling import sample_queues
+from rollbook.telemetry.before import before
+from rollbook.telemetry.counted import Counted
+from rollbook.telemetry.guarded import GuardedSink
+from rollbook.telemetry.pace import Pace
+from rollbook.telemetry.sink import Sink
+from rollbook.verbs.collect import Engine, collect
+from rollbook.verbs.control import served
+
+
+class Collecting:
+    """One session's rollouts. `early` is why they ended before the plan did, `pace` how fast they went."""
+
+    def __init__(self, session: Session, observe: Observe, stop: Stop) -> None:
+        settings = session.request.settings
+        self.early: EarlyStop | None = None
+        self.pace = Pace()
+        self._ceilings: Ceilings | None = None
+        self._session = session
+        self._observe = both(observe, self.pace.observe)
+        self._stop = stop
+        self._early_stops = EarlyStops(
+            violations=settings.environment_protocol_violation_stop_after, failures=settings.stop_after_failures
+        )
+
+    @property
+    def concurrency(self) -> tuple[ConcurrencyChanged, ...]:
+        """How many rollouts were let be in flight, and since when."""
+        return () if self._ceilings is None else self._ceilings.history
+
+    def observe(self, event: Event) -> None:
+        """Tell whoever looks on."""
+        self._observe(event)
+
+    @asynccontextmanager
+    async def counted(self, groups: Sequence[GroupCount], sink: Sink | None) -> AsyncIterator[None]:
+        """Let `sink` hear what is counted while the block runs; `groups` are what stands before."""
+        if sink is None:
+            yield
+            return
+        guarded = GuardedSink(sink)
+        session = self._session
+        known = await asyncio.to_thread(before, session.standings, groups, session.rules)
+        self._observe = both(self._observe, Guarded(Counted(guarded, known)))
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(guarded.close)
+
+    async def run(self) -> None:
+        """Collect what the plan owes. Raises what dispatch does, and what a driver does."""
+        session, settings = self._session, self._session.request.settings
+        if settings.rollout_collection_driver is not None:
+            await drive(session, self._stop)
+            return
+        policy = policy_of(settings, several_servers=session.names_several_servers())
+        largest = session.standings.largest_task() if settings.group_scored else None
+        self._ceilings = ceilings_of(settings, self._observe, floor=1 if largest is None else largest[1])
+        self._observe(RunNoted(told_limits(policy.limits)))
+        engine = Engine(
+            session.rules,
+            RunStamp(session.manifest.run_id, session.manifest.attempt_cap),
+            session.deployment,
+            policy,
+            self._observe,
+            session.clock,
+            self._stop,
+            self._ceilings,
+            self._further,
+            self._steered,
+        )
+        await collect(OrderedPlan(session), session.run, session.standings, engine)
+
+    def _further(self, server: str, ending: Ending) -> str | None:
+        """Return why the run stops after `ending`, if it does."""
+        self.early = self._early_stops.observe(server, ending) or self.early
+        return None if self.early is None else self.early.why
+
+    @asynccontextmanager
+    async def _steered(self, dispatcher: Dispatcher) -> AsyncIterator[None]:
+        """Let other processes steer the run, and the model servers' queues be heard, while it goes on."""
+        clock, paths = self._session.clock, self._session.run.paths
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(
+                served(paths, Steering(dispatcher), lambda text: self._observe(RunNoted(text)), clock)
+            )
+            await stack.enter_async_context(self._queues_heard(dispatcher.ceilings))
+            yield
+
+    @asynccontextmanager
+    async def _queues_heard(self, ceilings: Ceilings) -> AsyncIterator[None]:
+        settings, clock = self._session.request.settings, self._session.clock
+        if not settings.server_queue_metrics_urls:
+            yield
+            return
+        sampling = asyncio.create_task(
+            sample_queues(
+                settings.server_queue_metrics_urls,
+                settings.server_queue_sample_interval_s,
+                clock,
+                lambda queues: ceilings.heard(queues, clock.monotonic()),
+            )
+        )
+        try:
+            yield
+        finally:
+            sampling.cancel()
+            await asyncio.gather(sampling, return_exceptions=True)
