@@ -3,7 +3,7 @@
 Rules:
 * All are optional; a value of the wrong type is an error that names its key.
 * A time limit of 0 is no limit. A call of a model endpoint has one of its own, an hour unless told otherwise; a rollout
-  and its steps have none, since an agent may be at work for hours.
+  and its steps have none, since an agent may be at work for hours. What a run sends has the limits of the run instead.
 * Pool sizes are divided among the workers of a server that has several.
 
 Source: servers.md §2.4, §4.1.
@@ -27,8 +27,9 @@ class ClientSettings:
     `connect_seconds` bounds the opening of one connection, `read_seconds` the silence between two reads of a reply,
     `total_seconds` a whole exchange, `model_call_seconds` a whole exchange with a model endpoint,
     `connect_grace_seconds` how long a server that cannot be connected to is tried.
-    `trust_env` has proxy variables of the environment obeyed, for endpoints beyond a proxy; it concerns every call, so
-    `NO_PROXY` is to name the hosts of our own servers.
+    `trust_env` has proxy variables of the environment obeyed, for endpoints beyond a proxy; it concerns every call of a
+    server, so `NO_PROXY` is to name the hosts of our own servers. Rollouts are sent by a client of their own
+    (`servers/wire`), which takes the keepalive options alone: it obeys no proxy, and their limits are the run's.
     """
 
     connector_limit: int = 102_400

@@ -14,7 +14,6 @@ import select
 import socket
 import struct
 import sys
-import time
 from collections.abc import Callable, Mapping, MutableSet
 from typing import Final, cast
 
@@ -29,7 +28,7 @@ _MICROSECONDS: Final = 1e6
 
 
 class Connection(asyncio.Protocol):
-    """A connection. `opened` holds it while its socket is open; `lost` is told when it no longer is, and at what time.
+    """A connection. `opened` holds it while its socket is open; `lost` is told when it no longer is.
 
     `idle_since` and `idle_until` are the pool's: between which times it may be asked again. `round_trip` is in seconds,
     as the kernel measured it when the connection came up; infinity where it does not tell.
@@ -53,7 +52,7 @@ class Connection(asyncio.Protocol):
         self,
         options: Mapping[str, int],
         opened: MutableSet["Connection"],
-        lost: Callable[["Connection", float], None],
+        lost: Callable[["Connection"], None],
     ) -> None:
         self._options = options
         self._opened = opened
@@ -134,7 +133,7 @@ class Connection(asyncio.Protocol):
         self.closed = True
         self._ended(exc)
         self._opened.discard(self)
-        self._lost(self, time.monotonic())
+        self._lost(self)
 
     def _ended(self, error: Exception | None) -> None:
         reader, awaited = self._reader, self._reply

@@ -52,7 +52,8 @@ class Poster:
 
     `connect_seconds` bounds one attempt to connect, `grace_seconds` how long attempts go on with pauses of
     `retry_seconds`, `max_reply_bytes` the body of a reply, decoded. `idle_seconds` is how long a connection may lie
-    idle and be used again; 0 has each request take one of its own. `tcp_keepalive` holds options of sockets by name.
+    idle and be used again; 0 has each request take one of its own. `tcp_keepalive` holds options of sockets by name,
+    `now` is the clock of graces and idle connections.
     """
 
     def __init__(
@@ -64,7 +65,9 @@ class Poster:
         retry_seconds: float = RETRY_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
         tcp_keepalive: Mapping[str, int] = TCP_KEEPALIVE,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._now = now
         self.max_reply_bytes = max_reply_bytes
         self.tcp_keepalive = tcp_keepalive
         self._connect_seconds = connect_seconds
@@ -118,7 +121,7 @@ class Poster:
             line = self._lines.get(target.endpoint) or self._lines.setdefault(
                 target.endpoint, _Line(self._idle_seconds)
             )
-            connection = line.resting.take(time.monotonic()) or await self._come_up(server, target, line, gone)
+            connection = line.resting.take(self._now()) or await self._come_up(server, target, line, gone)
             reply, idle = await connection.carry(request, exchange, self.max_reply_bytes)
         except Broken as broken:
             raise send_failed(server, masked_urls(url, ""), broken, exchange) from (broken.__cause__ or broken)
@@ -127,15 +130,15 @@ class Poster:
 
     async def _come_up(self, server: str, target: Target, line: _Line, gone: Callable[[], bool] | None) -> Connection:
         """Return a new connection, tried for until the grace is over."""
-        deadline = time.monotonic() + self._grace_seconds
+        deadline = self._now() + self._grace_seconds
         while True:
-            began = time.monotonic()
+            began = self._now()
             try:
                 connection = await connected(
                     target.endpoint, self._names, self._connect_seconds, lambda: self._new(line)
                 )
             except Broken as broken:
-                now = time.monotonic()
+                now = self._now()
                 if now + self._retry_seconds > deadline or broken.kind is Kind.BAD_URL or (gone is not None and gone()):
                     raise
                 if now >= line.quiet_until:
@@ -143,15 +146,15 @@ class Poster:
                     _LOG.warning("%s at %s failed: %s: %s; tried again", server, target.shown, broken.kind, broken.said)
             else:
                 line.quiet_until = -math.inf
-                line.resting.came_up(min(connection.round_trip, time.monotonic() - began))
+                line.resting.came_up(min(connection.round_trip, self._now() - began))
                 return connection
             await asyncio.sleep(self._retry_seconds)
 
     def _new(self, line: _Line) -> Connection:
-        return Connection(self.tcp_keepalive, self._open, line.resting.lost)
+        return Connection(self.tcp_keepalive, self._open, lambda lost: line.resting.lost(lost, self._now()))
 
     def _rest(self, line: _Line, connection: Connection, idle: float) -> None:
-        if self._closed or not line.resting.put(connection, idle, time.monotonic()):
+        if self._closed or not line.resting.put(connection, idle, self._now()):
             connection.abort()
         elif self._sweeping is None:
             self._sweep_later()
@@ -161,7 +164,7 @@ class Poster:
 
     def _sweep(self) -> None:
         self._sweeping = None
-        now = time.monotonic()
+        now = self._now()
         for line in self._lines.values():
             line.resting.close_idle(now)
         if any(line.resting for line in self._lines.values()):

@@ -3,8 +3,9 @@
 Rules:
 * A connection rests before it is asked again, for as long as a close that followed the reply takes to arrive: twice
   the quickest round trip, 5 ms at least and 1 s at most.
-* It is asked again while it has lain idle for less than 0.8 s, less where the server says so or has shown it, and only
-  if the kernel has nothing to read from it. So no request meets the end of its connection.
+* It is asked again within 0.25 s after that, at an age of 0.8 s at most, before any usual server closes it; less where
+  the server says so or has shown it. And only if the kernel has nothing to read from it. So no request meets the end of
+  its connection.
 * The one that has rested longest goes first; 1024 to one endpoint are kept at most.
 
 Source: RFC 9112 §9.3, §9.5.
@@ -20,7 +21,8 @@ IDLE_SECONDS: Final = 0.8
 MOST_RESTING: Final = 1024
 _REST_AT_LEAST: Final = 0.005
 _REST_AT_MOST: Final = 1.0
-_SHOWN_FOR_SECONDS: Final = 60.0
+_SHOWN_FOR_SECONDS: Final = 3600.0
+_BEYOND_REST: Final = 0.25
 
 
 class Resting:
@@ -47,7 +49,9 @@ class Resting:
 
     def put(self, connection: Connection, idle_seconds: float, now: float) -> bool:
         """Keep a connection that may lie idle for `idle_seconds` more; return False if it is of no further use."""
-        idle = self._idle if now >= self._shown_until else min(self._idle, self._shown)
+        idle = min(self._idle, self.rest_seconds + _BEYOND_REST)
+        if now < self._shown_until:
+            idle = min(idle, self._shown)
         if idle_seconds < math.inf:
             idle = min(idle, idle_seconds / 2)
         if idle <= self.rest_seconds or len(self._waiting) >= MOST_RESTING:
@@ -69,7 +73,9 @@ class Resting:
         return None
 
     def _note_end(self, connection: Connection, now: float) -> None:
-        self._shown, self._shown_until = (now - connection.idle_since) / 2, now + _SHOWN_FOR_SECONDS
+        earlier = self._shown if now < self._shown_until else math.inf
+        self._shown = min(earlier, (now - connection.idle_since) / 2)
+        self._shown_until = now + _SHOWN_FOR_SECONDS
 
     def lost(self, connection: Connection, now: float) -> None:
         """Note that the server ended a connection; one that lay idle shows for how long the server lets it."""
