@@ -11,11 +11,13 @@ Source: collection.md §3, §6.8, §7.4, §10.1, §15.
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
 
 from rollbook.api.driver import drive
 from rollbook.api.options import ceilings_of, policy_of, told_limits
 from rollbook.api.ordered_plan import OrderedPlan
 from rollbook.api.session import Session
+from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.dispatch.ceilings import Ceilings
 from rollbook.dispatch.dispatcher import Dispatcher
 from rollbook.dispatch.observing import Guarded
@@ -34,6 +36,8 @@ from rollbook.telemetry.pace import Pace
 from rollbook.telemetry.sink import Sink
 from rollbook.verbs.collect import Engine, collect
 from rollbook.verbs.control import served
+
+_SOON: Final = 5.0
 
 
 class Collecting:
@@ -124,7 +128,7 @@ class Collecting:
         sampling = asyncio.create_task(
             sample_queues(
                 settings.server_queue_metrics_urls,
-                settings.server_queue_sample_interval_s,
+                _sampled_every(settings),
                 clock,
                 lambda queues: ceilings.heard(queues, clock.monotonic()),
             )
@@ -134,3 +138,9 @@ class Collecting:
         finally:
             sampling.cancel()
             await asyncio.gather(sampling, return_exceptions=True)
+
+
+def _sampled_every(settings: RolloutCollectionConfig) -> float:
+    """Return the seconds between two looks at queues; where concurrency follows them, two are to come soon."""
+    interval = settings.server_queue_sample_interval_s
+    return min(interval, _SOON) if settings.adaptive_concurrency else interval

@@ -16,7 +16,6 @@ from rollbook.dispatch.dispatcher import Dispatcher
 from rollbook.dispatch.loop_lag import LoopLag
 
 SWEEP_SECONDS: Final = 0.25
-TICK_SECONDS: Final = 1.0
 STALLED_SECONDS: Final = 30.0
 
 
@@ -34,17 +33,13 @@ async def watched(dispatcher: Dispatcher) -> AsyncIterator[None]:
 
 
 async def watch(dispatcher: Dispatcher, lag: LoopLag) -> None:
-    """Look over the flights of `dispatcher` four times a second, and at its ceilings every second, until cancelled."""
+    """Look over the flights of `dispatcher` and at its ceilings four times a second, until cancelled."""
     clock = dispatcher.clock
-    ticked = clock.monotonic()
     while True:
         await clock.sleep(SWEEP_SECONDS)
         dispatcher.flights.sweep()
         stalled = dispatcher.flights.stalled(STALLED_SECONDS)
         if stalled is not None:
             dispatcher.observe(stalled)
-        now = clock.monotonic()
-        if now - ticked >= TICK_SECONDS:
-            ticked = now
-            dispatcher.ceilings.tick(now, lag.p99)
-            dispatcher.adjust()
+        dispatcher.ceilings.tick(clock.monotonic(), lag.p99)
+        dispatcher.adjust()
