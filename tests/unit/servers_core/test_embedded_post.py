@@ -1,0 +1,95 @@
+"""A rollout's request that is answered in this process: the same account of it as over a socket."""
+
+import asyncio
+
+import pytest
+
+from rollbook.records.exchange import Exchange, Phase, SendFailed
+from rollbook.records.failure_kinds import Delivery
+from rollbook.servers.http.embedded_post import post_embedded
+from rollbook.servers.http.embedded_registry import register_embedded, unregister_embedded
+from unit.servers_core.stand_ins import free_ports
+
+
+class App:
+    """Answers as it is told, and notes what it was asked."""
+
+    def __init__(self, *pieces, whole=True):
+        self.pieces = pieces
+        self.whole = whole
+        self.scopes = []
+        self.entered = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    async def __call__(self, scope, receive, send):
+        self.scopes.append(scope)
+        self.entered.set()
+        try:
+            if not self.pieces:
+                await asyncio.get_running_loop().create_future()
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"X-Own", b"1")]})
+            for piece in self.pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            if self.whole:
+                await send({"type": "http.response.body"})
+        finally:
+            self.ended.set()
+
+
+@pytest.fixture
+def served():
+    servers = []
+
+    def serve(app):
+        (port,) = free_ports(1)
+        servers.append(register_embedded("127.0.0.1", port, app))
+        return servers[-1].base_url
+
+    yield serve
+    for server in servers:
+        unregister_embedded(server)
+
+
+def exchange(seconds=None):
+    return Exchange(lambda: 0.0, seconds)
+
+
+async def test_a_server_of_this_process_answers_and_the_exchange_is_told(served):
+    app, seen = App(b"{", b"}"), exchange(7.25)
+    url = served(app)
+    reply = await post_embedded("colours", f"{url}/a b?c=d", b"{}", seen, 100)
+    assert (reply.status, reply.body, reply.headers["x-own"]) == (200, b"{}", "1")
+    assert (seen.phase, seen.status, seen.host) == (Phase.READING, 200, url.removeprefix("http://"))
+    (scope,) = app.scopes
+    assert (scope["path"], scope["query_string"]) == ("/a b", b"c=d")
+    assert dict(scope["headers"])[b"x-rollout-deadline"] == b"7.25"
+
+
+async def test_a_reply_above_the_bound_is_none(served):
+    with pytest.raises(SendFailed, match="max_reply_bytes is 3") as caught:
+        await post_embedded("colours", served(App(b"1234")), b"{}", exchange(), 3)
+    assert (caught.value.exception_type, caught.value.status) == ("ReplyTooLarge", 200)
+    assert caught.value.delivery is Delivery.DELIVERED
+
+
+async def test_a_reply_that_breaks_off_may_have_been_work_done(served):
+    with pytest.raises(SendFailed) as caught:
+        await post_embedded("colours", served(App(b"1234", whole=False)), b"{}", exchange(), 100)
+    assert (caught.value.exception_type, caught.value.delivery) == (
+        "ClientPayloadError",
+        Delivery.POSSIBLY_DELIVERED,
+    )
+
+
+async def test_cancelling_a_request_cancels_its_handler(served):
+    app, seen = App(), exchange()
+    call = asyncio.create_task(post_embedded("colours", served(app), b"{}", seen, 100))
+    await app.entered.wait()
+    call.cancel()
+    await asyncio.wait({call})
+    await app.ended.wait()
+    assert (seen.phase, seen.delivery) == (Phase.WAITING, Delivery.POSSIBLY_DELIVERED)
+
+
+async def test_an_address_of_nobody_here_is_left_to_a_socket():
+    assert await post_embedded("colours", "http://127.0.0.1:1/run", b"{}", exchange(), 100) is None
