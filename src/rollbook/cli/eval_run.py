@@ -158,5 +158,8 @@ def command(context: click.Context, /, **given: Any) -> int:
     """
     with loading():
         from rollbook.cli.eval_session import run_evaluation  # noqa: PLC0415  paid for by this verb alone
+        from rollbook.config.collection import RolloutCollectionConfig  # noqa: PLC0415  the same
+
+        RolloutCollectionConfig.model_rebuild()  # or its validator would be made when it is first used
 
     return run_evaluation(given, as_json=wants_json(context), verbose=is_verbose(context))

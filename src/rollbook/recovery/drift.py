@@ -127,8 +127,16 @@ def drift_of(key: str) -> Drift:
     if steps[0] != SETTINGS and any(map(names_credential, steps[BLOCK_DEPTH:])):
         return Drift.IRRELEVANT
     text = "".join(f"{step}." for step in steps)
-    found = (drift for mark, pattern, drift in _MARKED if mark in text and _compiled(pattern).fullmatch(text))
+    found = (drift for mark, pattern, drift in _MARKED if mark in text and _matches(pattern, text))
     return next(found, Drift.RERUNS)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Whether a key whose every step ends in a dot matches; most patterns are a name and whatever is below it."""
+    start = pattern.removesuffix("**")
+    if start != pattern and "*" not in start:
+        return text.startswith(start)
+    return _compiled(pattern).fullmatch(text) is not None
 
 
 def instance_of(key: str) -> str:

@@ -17,26 +17,34 @@ CODE = (
     "import json, sys\n"
     "from rollbook.cli.entry import exit_code_of\n"
     "code = exit_code_of(sys.argv[1:])\n"
-    "print(json.dumps([code, sorted({name.partition('.')[0] for name in sys.modules})]))\n"
+    "from pydantic.plugin import _loader\n"
+    "packages = sorted({name.partition('.')[0] for name in sys.modules})\n"
+    "print(json.dumps([code, packages, _loader._plugins is None]))\n"
 )
 
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
-    """Run one rollout in a process of its own, and return its exit code and the packages that were loaded."""
+    """Run one rollout in a process of its own; return what was loaded, and whether nobody looked for plugins."""
     folder = tmp_path_factory.mktemp("start")
     (folder / "rows.jsonl").write_bytes(lines(adding(1)))
     flags = ["--no-serve", "--retry-for", "0", "--input", "rows.jsonl", "--output", "r.jsonl"]
     with serving() as stub:
         command = [sys.executable, "-c", CODE, "eval", "run", *flags, *stub.overrides]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True)
-    code, packages = json.loads(done.stdout.splitlines()[-1])
+    code, packages, no_plugins = json.loads(done.stdout.splitlines()[-1])
     assert code == 0, done.stderr
-    return frozenset(packages)
+    return frozenset(packages), no_plugins
 
 
 def test_a_run_that_others_serve_loads_neither_framework_nor_client_nor_what_draws(loaded):
-    assert not NOT_NEEDED & loaded
+    packages, _ = loaded
+    assert not NOT_NEEDED & packages
+
+
+def test_a_run_that_others_serve_looks_through_no_installed_package_for_plugins(loaded):
+    _, no_plugins = loaded
+    assert no_plugins
 
 
 def test_what_is_not_loaded_is_there_under_these_names():
