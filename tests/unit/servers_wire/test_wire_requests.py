@@ -278,6 +278,17 @@ async def test_closing_the_client_ends_what_is_under_way_and_refuses_what_comes_
     assert len(server.requests) == 1
 
 
+async def test_closing_the_client_ends_what_is_still_connecting():
+    server = Scripted()
+    async with server.running() as url, posting() as poster:
+        call = asyncio.create_task(failure(poster, url))
+        await asyncio.sleep(0)
+        await poster.aclose()
+        assert (await call).delivery is Delivery.NOT_SENT
+        await server.all_closed()
+    assert not server.requests
+
+
 async def test_proxies_of_the_environment_are_not_asked(monkeypatch):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{closed_port()}")

@@ -20,6 +20,7 @@ class Idle:
     closed: bool = False
     idle_since: float = 0.0
     idle_until: float = 0.0
+    rested: float = 0.0
 
     def abort(self):
         self.closed = True
@@ -86,6 +87,16 @@ def test_a_server_that_ends_an_idle_connection_has_shown_its_patience():
     assert resting.take(1.04) is later
     resting.put(later, math.inf, 2.0)
     assert resting.take(2.06) is None
+
+
+@pytest.mark.parametrize(("age", "shows"), [(0.02, False), (0.2, True)])
+def test_a_request_that_met_its_end_on_a_connection_long_idle_shows_the_servers_patience(age, shows):
+    resting, idle = rested(), Idle()
+    resting.put(idle, math.inf, 0.0)
+    assert resting.take(age) is idle
+    resting.broke(idle, age)
+    resting.put(idle, math.inf, 1.0)
+    assert (resting.take(1.15) is None) == shows
 
 
 def test_what_a_server_has_shown_of_its_patience_is_not_forgotten_for_an_end_that_was_seen_late():

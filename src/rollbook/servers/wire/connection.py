@@ -30,8 +30,9 @@ _MICROSECONDS: Final = 1e6
 class Connection(asyncio.Protocol):
     """A connection. `opened` holds it while its socket is open; `lost` is told when it no longer is.
 
-    `idle_since` and `idle_until` are the pool's: between which times it may be asked again. `round_trip` is in seconds,
-    as the kernel measured it when the connection came up; infinity where it does not tell.
+    `idle_since`, `idle_until` and `rested` are the pool's: between which times it may be asked again, and how long it
+    lay idle before it was. `round_trip` is in seconds, as the kernel measured it when the connection came up; infinity
+    where it does not tell.
     """
 
     __slots__ = (
@@ -45,6 +46,7 @@ class Connection(asyncio.Protocol):
         "closed",
         "idle_since",
         "idle_until",
+        "rested",
         "round_trip",
     )
 
@@ -64,6 +66,7 @@ class Connection(asyncio.Protocol):
         self.closed = True
         self.idle_since = 0.0
         self.idle_until = 0.0
+        self.rested = 0.0
         self.round_trip = math.inf
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

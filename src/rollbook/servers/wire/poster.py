@@ -115,17 +115,30 @@ class Poster:
         try:
             target = target_of(url)
             exchange.host = target.authority
-            if self._closed:
-                raise Broken(Kind.CLIENT_CLOSED, "the client is closed")  # noqa: TRY301  said as all that breaks is
             request = request_of(target, headers, exchange.seconds, body)
-            line = self._lines.get(target.endpoint) or self._lines.setdefault(
-                target.endpoint, _Line(self._idle_seconds)
-            )
+            line = self._lines.get(target.endpoint) or self._line_to(target.endpoint)
             connection = line.resting.take(self._now()) or await self._come_up(server, target, line, gone)
-            reply, idle = await connection.carry(request, exchange, self.max_reply_bytes)
+            reply = await self._carried(connection, request, exchange, line)
         except Broken as broken:
             raise send_failed(server, masked_urls(url, ""), broken, exchange) from (broken.__cause__ or broken)
-        self._rest(line, connection, idle)
+        return reply
+
+    def _line_to(self, endpoint: Endpoint) -> _Line:
+        if self._closed:
+            raise _client_is_closed()
+        return self._lines.setdefault(endpoint, _Line(self._idle_seconds))
+
+    async def _carried(self, connection: Connection, request: bytes, exchange: Exchange, line: _Line) -> Reply:
+        try:
+            reply, idle = await connection.carry(request, exchange, self.max_reply_bytes)
+        except Broken:
+            if exchange.status is None:
+                line.resting.broke(connection, self._now())
+            raise
+        if not idle or not line.resting.put(connection, idle, self._now()):
+            connection.abort()
+        elif self._sweeping is None:
+            self._sweep_later()
         return reply
 
     async def _come_up(self, server: str, target: Target, line: _Line, gone: Callable[[], bool] | None) -> Connection:
@@ -145,19 +158,18 @@ class Poster:
                     line.quiet_until = now + _LOG_EVERY_SECONDS
                     _LOG.warning("%s at %s failed: %s: %s; tried again", server, target.shown, broken.kind, broken.said)
             else:
+                if self._closed:
+                    connection.abort()
+                    raise _client_is_closed()
                 line.quiet_until = -math.inf
                 line.resting.came_up(min(connection.round_trip, self._now() - began))
                 return connection
             await asyncio.sleep(self._retry_seconds)
+            if self._closed:
+                raise _client_is_closed()
 
     def _new(self, line: _Line) -> Connection:
         return Connection(self.tcp_keepalive, self._open, lambda lost: line.resting.lost(lost, self._now()))
-
-    def _rest(self, line: _Line, connection: Connection, idle: float) -> None:
-        if self._closed or not line.resting.put(connection, idle, self._now()):
-            connection.abort()
-        elif self._sweeping is None:
-            self._sweep_later()
 
     def _sweep_later(self) -> None:
         self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_SECONDS, self._sweep)
@@ -173,6 +185,7 @@ class Poster:
     async def aclose(self) -> None:
         """Close every connection; what is under way fails, and so does what comes after. Twice does no harm."""
         self._closed = True
+        self._lines.clear()
         if self._loop is not asyncio.get_running_loop():
             return
         if self._sweeping is not None:
@@ -184,6 +197,10 @@ class Poster:
             if not self._open:
                 break
             await asyncio.sleep(0)
+
+
+def _client_is_closed() -> Broken:
+    return Broken(Kind.CLIENT_CLOSED, "the client is closed")
 
 
 def send_failed(server: str, url: str, broken: Broken, exchange: Exchange) -> SendFailed:

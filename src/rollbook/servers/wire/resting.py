@@ -23,6 +23,7 @@ _REST_AT_LEAST: Final = 0.005
 _REST_AT_MOST: Final = 1.0
 _SHOWN_FOR_SECONDS: Final = 3600.0
 _BEYOND_REST: Final = 0.25
+_LONG: Final = 0.03
 
 
 class Resting:
@@ -66,22 +67,28 @@ class Resting:
         while self._waiting and now - self._waiting[0].idle_since >= rest:
             connection = self._waiting.popleft()
             if now < connection.idle_until:
+                connection.rested = now - connection.idle_since
                 if connection.is_quiet:
                     return connection
-                self._note_end(connection, now)
+                self._note_end(connection.rested, now)
             connection.abort()
         return None
 
-    def _note_end(self, connection: Connection, now: float) -> None:
+    def _note_end(self, age: float, now: float) -> None:
         earlier = self._shown if now < self._shown_until else math.inf
-        self._shown = min(earlier, (now - connection.idle_since) / 2)
+        self._shown = min(earlier, age / 2)
         self._shown_until = now + _SHOWN_FOR_SECONDS
 
     def lost(self, connection: Connection, now: float) -> None:
         """Note that the server ended a connection; one that lay idle shows for how long the server lets it."""
         if connection in self._waiting:
             self._waiting.remove(connection)
-            self._note_end(connection, now)
+            self._note_end(now - connection.idle_since, now)
+
+    def broke(self, connection: Connection, now: float) -> None:
+        """Note that a connection ended without a reply: if it had long lain idle, its end may have been under way."""
+        if connection.rested > _LONG:
+            self._note_end(connection.rested, now)
 
     def close_idle(self, now: float = math.inf) -> None:
         """Close what may no longer be asked at `now`."""
