@@ -1,6 +1,6 @@
 """Code as a caller writes it; it is only type-checked, never run."""
 
-from typing import assert_type
+from typing import Any, assert_type
 
 from rollbook import (
     BaseResourcesServerConfig,
@@ -10,6 +10,9 @@ from rollbook import (
     NeMoGymResponse,
     NeMoGymResponseCreateParamsNonStreaming,
     ResourcesServerRef,
+    RolloutCollectionHelper,
+    RolloutFailure,
+    RowResults,
     ServerClient,
     SimpleResourcesServer,
     capture_key,
@@ -48,3 +51,19 @@ async def asked(client: ServerClient, model: ModelServerRef, server: ResourcesSe
 
 
 assert_type(capture_key("3-0", 1), str)
+
+
+async def rewards_of(examples: list[dict[str, Any]]) -> list[float]:
+    results = RolloutCollectionHelper(reuse_server_client=True).run_examples(examples, max_resident_tasks=8)
+    assert_type(results, RowResults)
+    rewards: list[float] = []
+    try:
+        for awaitable in results:
+            row, outcome = await awaitable
+            assert_type(row, dict[str, Any])
+            if not isinstance(outcome, RolloutFailure):
+                rewards.append(outcome["reward"])
+    finally:
+        for settled in await results.aclose_and_drain():
+            assert_type(settled.result(), tuple[dict[str, Any], dict[str, Any] | RolloutFailure])
+    return rewards

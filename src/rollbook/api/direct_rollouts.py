@@ -11,7 +11,7 @@ Source: collection.md §3.5, §3.7, §11, §21.2 (17).
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from rollbook.api.direct_completed import CompletedRollout, RolloutSink, completed, cut_off, has_no_result
 from rollbook.api.direct_errors import DirectCallError, error_of_reply, error_of_result, error_of_send
@@ -44,7 +44,7 @@ IDENTITY_KEYS: Final = (
 )
 """What an enriched result carries of its row."""
 
-RowResult = tuple[JsonObject, JsonObject | RolloutFailure]
+RowResult = tuple[dict[str, Any], dict[str, Any] | RolloutFailure]
 
 
 @dataclass(frozen=True, slots=True)

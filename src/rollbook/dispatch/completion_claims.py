@@ -40,7 +40,7 @@ class Claims(Generic[T]):
             return self._ready.popleft()
         if self._ended:
             raise asyncio.CancelledError
-        waiter = asyncio.get_running_loop().create_future()
+        waiter: asyncio.Future[asyncio.Task[T]] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
         try:
             return await waiter
