@@ -87,11 +87,12 @@ class DirectCall:
 
 @dataclass(slots=True)
 class _Carrying:
-    """The rollouts of a call, of which `left` have not ended."""
+    """The rollouts of a call, of which `left` have not ended; what they share is closed once."""
 
     rollouts: DirectRollouts
     transport: ClosableTransport
     left: int
+    closed: bool = False
 
     async def carry(self, row: DirectRow) -> RowResult:
         try:
@@ -99,9 +100,12 @@ class _Carrying:
         finally:
             self.left -= 1
             if not self.left:
-                await self.transport.aclose()
+                await self.close()
 
     async def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
         await self.transport.aclose()
         sink = self.rollouts.handover.sink
         if sink is not None:

@@ -60,7 +60,7 @@ class RolloutSink(Protocol):
         ...
 
     def close(self) -> None:
-        """Be told that the iterator was closed, once; no rollout follows."""
+        """Be told, once, that every rollout ended or that the iterator was closed; no rollout follows."""
         ...
 
 

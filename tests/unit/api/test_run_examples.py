@@ -32,8 +32,8 @@ def planned(count, **options):
     return RolloutCollectionHelper().preprocess_examples(adding(count), **options)
 
 
-def run(stub, examples, **options):
-    return RolloutCollectionHelper().run_examples(examples, head_of(stub), **options)
+def run(stub, examples, *more, **options):
+    return RolloutCollectionHelper().run_examples(examples, head_of(stub), *more, **options)
 
 
 async def fetched(results):
@@ -226,6 +226,21 @@ async def test_rows_that_name_no_rollout_are_not_enriched(stub):
     ((row, failed),) = await fetched(run(stub, adding(1), enrich_results=True, route_failures_to_sidecar=True))
     assert failed["_ng_failure_class"] == "agent_run_error"
     assert "_ng_run_id" not in row
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"dispatch_budget_s": 0}, "dispatch budget exhausted"),
+        ({"dispatch_budget_s": 3, "drain_margin_s": 10}, "3s left in dispatch budget, below the 10s drain margin"),
+    ],
+)
+async def test_v4_rows_that_a_budget_never_started_say_so_and_are_not_sent(stub, options, said):
+    tracker = DispatchLatencyTracker()
+    results = await fetched(run(stub, planned(2), asyncio.Semaphore(1), latency_tracker=tracker, **options))
+    drained = {"_ng_failure_class": "cancelled", "_ng_no_persist": True, "_ng_dispatch_drained": True}
+    assert [result for _, result in results] == [drained | {"error_message": f"not dispatched: {said}"}] * 2
+    assert (stub.requests, tracker.drained) == ([], 2)
 
 
 async def test_a_tracker_is_told_of_every_result(stub):

@@ -147,6 +147,7 @@ async def test_a_sink_is_told_of_the_sends_of_a_result_that_took_two():
     await waiting
     assert [failure.delivery for failure in sink.told[0].sends.failures] == [Delivery.POSSIBLY_DELIVERED]
     assert (len(sink.told[0].sends.exchanges), sink.told[0].latency_ms) == (2, 1000.0)
+    assert sink.closed == 1
 
 
 async def test_a_sink_is_told_of_rows_that_were_not_started_for_want_of_time():

@@ -4,11 +4,13 @@ import asyncio
 
 import pytest
 
-from rollbook.api.direct_call import Pacing
+from rollbook.api.direct_call import DirectCall, Pacing
 from rollbook.api.direct_errors import DirectCallError
+from rollbook.api.direct_rollouts import Handover
+from rollbook.api.direct_rows import direct_rows
 from rollbook.dispatch.completion_budget import DispatchLatencyTracker
 from rollbook.testing.manual_clock import ManualClock
-from unit.api.direct_calls import LOST, Call, reply, rows
+from unit.api.direct_calls import LOST, Call, directory, reply, rows
 
 EXHAUSTED = {
     "_ng_failure_class": "cancelled",
@@ -92,6 +94,40 @@ async def test_after_five_rollouts_their_upper_quartile_is_the_margin():
     said = "not dispatched: 1s left in dispatch budget, below the 2s drain margin"
     assert [result.get("error_message") for _, result in results] == [None] * 5 + [said] * 2
     assert (tracker.count, tracker.quantile(0.75), tracker.drained) == (5, 2, 2)
+
+
+class Timed:
+    """Every request takes a second."""
+
+    def __init__(self, clock):
+        self.clock, self.began, self.running, self.most = clock, [], 0, 0
+
+    async def send(self, *_request):
+        self.began.append(self.clock.monotonic())
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await self.clock.sleep(1)
+        self.running -= 1
+        return reply()
+
+    async def aclose(self):
+        pass
+
+
+@pytest.mark.parametrize("limit", [None, 4])
+async def test_rc_54_no_rollout_starts_with_less_than_the_margin_left(limit):
+    clock = ManualClock(0)
+    wire = Timed(clock)
+    pacing = Pacing(asyncio.Semaphore(2), limit, budget=5, margin=1.5)
+    results = DirectCall(wire, clock, 0, pacing, Handover()).results(direct_rows(rows(20), directory()))
+    waiting = [asyncio.ensure_future(awaitable) for awaitable in results]
+    while not all(one.done() for one in waiting):
+        for _ in range(100):
+            await asyncio.sleep(0)
+        clock.advance(0.5)
+    told = [one.result()[1].get("_ng_dispatch_drained", False) for one in waiting]
+    assert (max(wire.began), wire.most) == (3, 2)
+    assert (len(wire.began), told.count(True)) == (8, 12)
 
 
 async def test_a_tracker_takes_down_successes_alone():
