@@ -72,6 +72,7 @@ class ServerClient:
         self.head_server_config = head_server_config
         self.global_config_dict = global_config_dict
         self._addresses = AddressBook(global_config_dict)
+        self._observes = bool(global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME))
 
     @classmethod
     def load_head_server_config(cls) -> BaseServerConfig:
@@ -131,7 +132,7 @@ class ServerClient:
     def _correlated(self, server_name: str, url_path: str, body: object) -> str:
         """Return the path behind the prefix of the rollout that this call is made for."""
         config = self.global_config_dict
-        if not config.get(OBSERVABILITY_ENABLED_KEY_NAME) or model_server_override(server_name):
+        if not self._observes or model_server_override(server_name):
             return url_path
         kind = server_type_of(config, server_name)
         context = current_rollout()

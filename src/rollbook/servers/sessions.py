@@ -8,6 +8,7 @@ Rules:
 Source: servers.md §3.4.
 """
 
+import hashlib
 import hmac
 import json
 from base64 import b64decode, b64encode
@@ -31,17 +32,24 @@ _VARY: Final = (b"vary", b"Cookie")
 _GONE: Final = "expires=Thu, 01 Jan 1970 00:00:00 GMT; "
 
 
-class _OneDigest(SigningAlgorithm):
-    """HMAC with SHA-1, as itsdangerous signs unless told otherwise, in one call."""
+class _OneKey(SigningAlgorithm):
+    """HMAC with SHA-1 under one key, as itsdangerous signs unless told otherwise."""
+
+    def __init__(self, key: bytes) -> None:
+        self._begun = hmac.new(key, digestmod=hashlib.sha1)
 
     def get_signature(self, key: bytes, value: bytes) -> bytes:
-        return hmac.digest(key, value, "sha1")
+        del key
+        begun = self._begun.copy()
+        begun.update(value)
+        return begun.digest()
 
 
 class _Signer(TimestampSigner):
     def __init__(self, secret: str) -> None:
-        super().__init__(secret, algorithm=_OneDigest())
+        super().__init__(secret)
         self._derived = super().derive_key(secret)
+        self.algorithm = _OneKey(self._derived)
 
     def derive_key(self, secret_key: str | bytes | None = None) -> bytes:
         del secret_key

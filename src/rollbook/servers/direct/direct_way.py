@@ -65,7 +65,7 @@ class DirectWay:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or scope["method"] != "POST" or _TELEMETRY in scope:
+        if scope["type"] != "http" or scope["method"] != "POST" or scope.get(_TELEMETRY) is not None:
             await self._layers(scope, receive, send)
         elif IN_PROCESS_EXTENSION in scope.get("extensions", ()):
             await self._served(scope, receive, send)

@@ -12,6 +12,7 @@ Source: servers.md §3.6, §4.2; collection.md §3.3.
 import asyncio
 import contextvars
 import logging
+import sys
 from collections.abc import Callable, Mapping, MutableSet
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,6 +26,9 @@ from rollbook.servers.middleware import IN_PROCESS_EXTENSION
 
 _LOG = logging.getLogger(__name__)
 _ASGI: Final = {"version": "3.0", "spec_version": "2.4"}
+_TRACING_PACKAGE: Final = "opentelemetry.sdk"
+_UNTRACED: Final = {"fastapi.telemetry": None}
+"""Spares FastAPI the question, at every request, whether a provider has been set: none is without the package."""
 _EXTENSIONS: Final[dict[str, dict[object, object]]] = {IN_PROCESS_EXTENSION: {}}
 _BROKEN: Final = (500, [(b"content-type", b"text/plain; charset=utf-8")], b"Internal Server Error")
 
@@ -124,6 +128,7 @@ def request_scope(request: EmbeddedRequest, host: str, port: int, state: Mapping
         "server": (host, port),
         "state": dict(state),
         "extensions": _EXTENSIONS,
+        **({} if _TRACING_PACKAGE in sys.modules else _UNTRACED),
     }
 
 

@@ -24,6 +24,9 @@ JSON_TYPE: Final = "application/json"
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
+_CODER: Final = SimpleCookie()
+_COOKIE_NAMES: Final[set[str]] = set()
+_MOST_COOKIE_NAMES: Final = 1000
 _UNDERSTOOD: Final = frozenset({"data", "headers", "cookies", "params", "timeout", "allow_redirects"})
 
 
@@ -98,6 +101,14 @@ def _plain_headers(given: "Mapping[str, str] | Iterable[tuple[str, str]]") -> di
     return headers
 
 
+def _note_cookie_name(name: str) -> None:
+    """Keep a name that a cookie can have, so that it is looked at once; the names are those of servers."""
+    morsel: Morsel[str] = Morsel()
+    morsel.set(name, "", "")
+    if len(_COOKIE_NAMES) < _MOST_COOKIE_NAMES:
+        _COOKIE_NAMES.add(name)
+
+
 def cookie_header(cookies: "Mapping[str, str | Morsel[str]]") -> str:
     """Return the `Cookie` header for `cookies`, given as text or as the morsels of an earlier reply.
 
@@ -105,12 +116,12 @@ def cookie_header(cookies: "Mapping[str, str | Morsel[str]]") -> str:
         http.cookies.CookieError: a name that no cookie can have.
 
     """
-    jar: SimpleCookie = SimpleCookie()
     parts: list[str] = []
     for name, value in sorted(cookies.items()):
         if isinstance(value, Morsel):
             parts.append(f"{value.key}={value.coded_value}")
         else:
-            jar[name] = value
-            parts.append(f"{name}={jar[name].coded_value}")
+            if name not in _COOKIE_NAMES:
+                _note_cookie_name(name)
+            parts.append(f"{name}={_CODER.value_encode(value)[1]}")
     return "; ".join(parts)

@@ -15,6 +15,7 @@ from typing import Final
 _NO_TEXT: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 _QUOTED_PAIR: Final = re.compile(r'[ \t]*([^=;"]+)=[ \t]*("(?:[^\\"]|\\.)*")[ \t]*(?=;|$)')
 _PAIR: Final = re.compile(r"([^=;]+)=([^;]*)")
+_DECODER: Final = SimpleCookie()
 _FLAGS: Final = frozenset({"secure", "httponly"})
 
 
@@ -47,4 +48,4 @@ def _morsel(field: str) -> "Morsel[str] | None":
 
 
 def _decoded(coded: str) -> str:
-    return str(SimpleCookie().value_decode(coded)[0])
+    return str(_DECODER.value_decode(coded)[0]) if '"' in coded else coded

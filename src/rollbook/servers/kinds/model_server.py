@@ -9,6 +9,7 @@ Source: servers.md §3.9.
 """
 
 import asyncio
+import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
@@ -68,7 +69,12 @@ def _json_reply(answer: BaseModel | Mapping[str, Any]) -> Response:
 
 
 def _takes_request(method: Callable[..., Any]) -> bool:
-    parameters = inspect.signature(method).parameters.values()
+    return _names_request(getattr(method, "__func__", method))
+
+
+@functools.cache
+def _names_request(function: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(function).parameters.values()
     return any(parameter.name == "request" or parameter.annotation is Request for parameter in parameters)
 
 

@@ -49,6 +49,7 @@ _OF_CLASS: dict[type, str] = {
 }
 _OWN_CLASS = frozenset({"function_call", "reasoning", "function_call_output", "item_reference"})
 _TRAINABLE = frozenset({"easy", "message", "output_message", "function_call", "reasoning"})
+_TOKENS = frozenset(TOKEN_KEYS)
 _SHAPES: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"role"}), "message"),
     (frozenset({"call_id", "output"}), "function_call_output"),
@@ -77,13 +78,14 @@ def _tag_of_json(item: Mapping[str, Any], kind: str | None, is_output: bool) -> 
     if kind is None:
         return None
     tag = _message_tag(item, is_output) if kind == "message" else kind if kind in _OWN_CLASS else "hosted"
-    if tag in _TRAINABLE and any(item.get(key) is not None for key in TOKEN_KEYS):
-        return f"{tag}_t"
-    return tag
+    if tag not in _TRAINABLE or _TOKENS.isdisjoint(item) or all(item.get(key) is None for key in TOKEN_KEYS):
+        return tag
+    return f"{tag}_t"
 
 
 def _tag_of_object(item: Any) -> str | None:
-    return next((_OF_CLASS[cls] for cls in type(item).__mro__ if cls in _OF_CLASS), None)
+    own = _OF_CLASS.get(type(item))
+    return own or next((_OF_CLASS[cls] for cls in type(item).__mro__ if cls in _OF_CLASS), None)
 
 
 def input_tag(item: Any) -> str | None:

@@ -43,13 +43,18 @@ def _sum(left: int | None, right: int | None) -> int | None:
     return right if left is None else left if right is None else left + right
 
 
+def _copied(usage: NeMoGymResponseUsage) -> NeMoGymResponseUsage:
+    details = (usage.input_tokens_details.model_copy(), usage.output_tokens_details.model_copy())
+    return usage.model_copy(update=dict(zip(("input_tokens_details", "output_tokens_details"), details, strict=True)))
+
+
 def accumulate_response_usage(
     total: NeMoGymResponseUsage | None, new: NeMoGymResponseUsage | None
 ) -> NeMoGymResponseUsage | None:
     """The sum of two usages as a new value; null while neither is known."""
     if total is None or new is None:
         known = new if total is None else total
-        return known.model_copy(deep=True) if known is not None else None
+        return _copied(known) if known is not None else None
     cached = _sum(total.input_tokens_details.cached_tokens, new.input_tokens_details.cached_tokens)
     reasoning = _sum(total.output_tokens_details.reasoning_tokens, new.output_tokens_details.reasoning_tokens)
     return NeMoGymResponseUsage(
