@@ -124,7 +124,7 @@ class Played:
 
     def files(self) -> dict[str, bytes]:
         """Return every file of the folder."""
-        return {path.name: path.read_bytes() for path in self.folder.iterdir()}
+        return {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
 
     def untouched_but(self, before: dict[str, bytes], names: set[str]) -> bool:
         """Whether what was not empty before is as it was, apart from `names`."""
