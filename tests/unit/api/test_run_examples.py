@@ -60,6 +60,11 @@ async def test_rows_without_numbers_are_sent_as_they_are(stub):
     assert sorted(stub.requests, key=str) == sorted(adding(2), key=str)
 
 
+def test_a_call_may_be_made_before_there_is_a_loop(stub):
+    results = run(stub, planned(2))
+    assert len(asyncio.run(fetched(results))) == 2
+
+
 async def test_nothing_is_sent_before_the_first_awaitable_is_used(stub):
     results = run(stub, planned(2))
     await results.aclose()
