@@ -187,6 +187,16 @@ def test_a_file_gets_whole_lines_and_a_terminal_one_that_is_redrawn():
     assert isinstance(view_for(io.StringIO(), HeldClock()), LineView)
 
 
+@pytest.mark.parametrize(("terminal", "view"), [("xterm", TerminalView), ("dumb", LineView)])
+def test_a_terminal_gets_a_line_that_is_redrawn_where_its_cursor_moves(terminal, view, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", terminal)
+    assert isinstance(view_for(Terminal(), HeldClock()), view)
+
+
 def test_a_terminal_keeps_the_last_line():
     stream, clock = io.StringIO(), HeldClock()
     view = TerminalView(Console(file=stream, force_terminal=True, width=200), clock)
