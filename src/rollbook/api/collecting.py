@@ -85,8 +85,10 @@ class Collecting:
         if settings.rollout_collection_driver is not None:
             await drive(session, self._stop)
             return
-        policy = policy_of(settings, several_servers=session.names_several_servers())
-        largest = session.standings.largest_task() if settings.group_scored else None
+        together = session.manifest.group_scored
+        several = session.names_several_servers() and not together
+        policy = policy_of(settings, several_servers=several, whole_tasks=together)
+        largest = session.standings.largest_task() if together else None
         self._ceilings = ceilings_of(settings, self._observe, floor=1 if largest is None else largest[1])
         self._observe(RunNoted(told_limits(policy.limits)))
         engine = Engine(

@@ -36,6 +36,7 @@ from rollbook.errors import (
 from rollbook.ledger.contradictions import unplanned
 from rollbook.ledger.run import explained, files_of
 from rollbook.records.coverage import Coverage
+from rollbook.records.disposition import Disposition
 from rollbook.records.event import Observe, RunNoted, RunPlanned
 from rollbook.records.json_values import JsonObject
 from rollbook.records.run_status import RunState
@@ -157,8 +158,8 @@ class _Evaluation:
         """Collect what the plan owes, then aggregate what stands."""
         session = self._session
         groups, _ = session.standings.counted(session.rules)
-        scored = sum(group.coverage.scored for group in groups)
-        rewards = sum(group.rewards for group in groups)
+        scored = sum(group.coverage.scored - group.with_task[Disposition.SCORED] for group in groups)
+        rewards = sum(group.rewards - group.rewards_with_task for group in groups)
         planned = RunPlanned(plan.tasks, plan.rollouts, plan.rollouts - plan.owed, scored, rewards)
         status = self._status_file()
         async with self._collecting.counted(groups, session.request.sink):
@@ -166,6 +167,7 @@ class _Evaluation:
             if plan.owed:
                 async with status.kept():
                     await self._collecting.run()
+                status = self._status_file()
         coverage = session.coverage()
         if not coverage.law_holds:
             session.notes.append(
@@ -229,7 +231,7 @@ class _Evaluation:
                 f"None of the {sent} dispatched rollouts produced a result {dict(coverage.failed_by_class)}; "
                 f"see {self._paths.failures}. {_what_next(coverage)}"
             )
-        if self._settings.require_complete and done < coverage.planned:
+        if self._settings.require_complete and (done < coverage.planned or coverage.owed):
             raise IncompleteEvaluationError(
                 f"EVAL FAILED: {done}/{coverage.planned} samples completed. Partial artifacts retained at "
                 f"{self._paths.output}; run the rest with --resume"

@@ -93,7 +93,7 @@ def plan_options(settings: RolloutCollectionConfig, only_agent: str | None) -> P
     )
 
 
-def policy_of(settings: RolloutCollectionConfig, *, several_servers: bool = False) -> Policy:
+def policy_of(settings: RolloutCollectionConfig, *, several_servers: bool = False, whole_tasks: bool = False) -> Policy:
     """Return how the settings drive dispatch."""
     budget = settings.dispatch_budget_s
     return Policy(
@@ -108,6 +108,7 @@ def policy_of(settings: RolloutCollectionConfig, *, several_servers: bool = Fals
         ),
         budget=None if budget is None else Budget(budget, settings.drain_margin_s),
         look_ahead=_LOOK_AHEAD if several_servers else 1,
+        whole_tasks=whole_tasks,
     )
 
 

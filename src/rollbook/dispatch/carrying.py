@@ -24,7 +24,7 @@ from rollbook.dispatch.stop import Stop
 from rollbook.dispatch.supply import Supply
 from rollbook.dispatch.traffic import Traffic
 from rollbook.dispatch.transport import Transport
-from rollbook.dispatch.waiting import first_of, to_the_end
+from rollbook.dispatch.waiting import to_the_end
 from rollbook.errors import UnroutedRunError
 from rollbook.outcomes.classify import cause_of, ending_of_reply, ending_of_send_failure, request_body
 from rollbook.outcomes.retry import Refusal, refusal_of, retry_after_seconds, wait_before
@@ -97,14 +97,8 @@ class Carrier:
                     return
                 await to_the_end(self._refuse(attempt, refusal))
                 retry_in = refusal.retry_in
-            if not await self._may_go_on(rollout, retry_in):
+            if not await self.supply.admitted(rollout.server, retry_in):
                 return
-
-    async def _may_go_on(self, rollout: Rollout, after: float) -> bool:
-        """Wait `after` seconds and for room; False when nothing is to be sent any more."""
-        if after > 0:
-            await first_of(self.stop.closed.wait(), self.clock.sleep(after))
-        return await self.supply.admitted(rollout.server)
 
     async def _send(self, attempt: Rollout, started: float) -> Answer | RunAgain:
         self.outstanding.sent(attempt)

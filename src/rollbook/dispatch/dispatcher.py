@@ -69,9 +69,17 @@ class Dispatcher:
         self.flights = Flights(policy.limits, clock.monotonic)
         self.ceilings = ceilings or Ceilings(policy.lanes, auto=False)
         spending = None if policy.budget is None else Spending(policy.budget, clock.monotonic())
-        self.supply = Supply(owed, stop, clock, self.ceilings, spending=spending, look_ahead=policy.look_ahead)
+        self.supply = Supply(
+            owed,
+            stop,
+            clock,
+            self.ceilings,
+            spending=spending,
+            look_ahead=policy.look_ahead,
+            whole_tasks=policy.whole_tasks,
+        )
         self.lanes: Lanes | None = None
-        self._policy = policy
+        self.policy = policy
         self._outstanding = Outstanding(ledger)
         self._carrier = Carrier(
             transport,
@@ -108,7 +116,7 @@ class Dispatcher:
     @property
     def lanes_wanted(self) -> int:
         """As many lanes as rollouts may be in flight."""
-        return self.ceilings.limit or self._policy.lanes
+        return self.ceilings.limit or self.policy.lanes
 
     def adjust(self) -> None:
         """Have what the ceilings say now come into force."""
@@ -124,7 +132,7 @@ class Dispatcher:
         """Return when the lanes are over, or have had their grace."""
         await first_of(lanes.over.wait(), self.stop.asked.wait())
         if not lanes.over.is_set():
-            await first_of(lanes.over.wait(), self.stop.at_once.wait(), self.clock.sleep(self._policy.grace))
+            await first_of(lanes.over.wait(), self.stop.at_once.wait(), self.clock.sleep(self.policy.grace))
 
     async def _close(self, lanes: Lanes, interrupted: BaseException | None) -> int:
         """End the lanes, tell the ledger what that cut, and return how many attempts it did."""

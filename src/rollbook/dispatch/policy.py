@@ -37,7 +37,8 @@ class Policy:
 
     After a stop, work in flight has `grace` seconds to end. An attempt that never ran is followed by another for
     `retry_for` seconds from its rollout's first start in this session; 0 retries nothing. A server that has no room
-    keeps `look_ahead` rollouts of the plan waiting before others wait behind them.
+    keeps `look_ahead` rollouts of the plan waiting before others wait behind them. With `whole_tasks` the repeats of a
+    task wait for each other on their server: nothing new starts while one of them waits to be sent again.
     """
 
     lanes: int
@@ -47,6 +48,7 @@ class Policy:
     limits: Limits = field(default_factory=Limits)
     budget: Budget | None = None
     look_ahead: int = 1
+    whole_tasks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

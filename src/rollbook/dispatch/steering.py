@@ -61,6 +61,8 @@ class Steering:
 
     def _requeued(self, key: RolloutKey) -> Requeued:
         flight = self._run.flights.find(key)
+        if self._run.policy.whole_tasks:
+            return Requeued(key, None, "the repeats of its task are scored together; a resume runs a broken task again")
         if flight is None:
             return Requeued(key, None, "it is not in flight")
         flight.give_up(GivenUp.RUN_AGAIN, _AGAIN)

@@ -38,12 +38,14 @@ class Supply:
         *,
         spending: Spending | None = None,
         look_ahead: int = 1,
+        whole_tasks: bool = False,
     ) -> None:
         self._owed = owed
         self._stop = stop
         self._clock = clock
         self._ceilings = ceilings
         self._look_ahead = look_ahead
+        self._whole_tasks = whole_tasks
         self._spending = spending
         self._looking = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -63,7 +65,7 @@ class Supply:
         """Return the next rollout, or None when there is none, or none is to be sent any more."""
         async with self._looking:
             while self._may_start():
-                if self.paused:
+                if self.paused or (self._whole_tasks and self._retrying > 0):
                     await self._wait()
                     continue
                 rollout = self._again_in_turn() or self._next_in_plan()
@@ -75,10 +77,12 @@ class Supply:
                 await (self._wait() if self._is_full() else self._clock.sleep(0))
         return None
 
-    async def admitted(self, server: str) -> bool:
-        """Wait until another attempt may be sent to `server`; False when none is to be sent any more."""
+    async def admitted(self, server: str, after: float) -> bool:
+        """Wait `after` seconds, and until another attempt may be sent to `server`; False when none is any more."""
         self._retrying += 1
         try:
+            if after > 0:
+                await first_of(self._stop.closed.wait(), self._clock.sleep(after))
             while self._may_start():
                 if not self.paused and self._has_room(server):
                     self._ceilings.began(server)
@@ -86,6 +90,7 @@ class Supply:
                 await self._wait()
         finally:
             self._retrying -= 1
+            self.has_changed()
         return False
 
     def left(self) -> Iterator[Rollout | None]:
