@@ -11,63 +11,46 @@ Rules:
 Source: collection.md §1.2, §5.5.
 """
 
-import errno
 import fcntl
 import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, TypeVar
-from uuid import uuid4
-
-import msgspec
+from typing import Final
 
 from rollbook.errors import LedgerError
-
-_T = TypeVar("_T")
-
-_BUSY: Final = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES})
-_UNSUPPORTED: Final = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL})
-_GRANTED: Final = 0
+from rollbook.ledger.lock_file import (
+    BUSY,
+    GRANTED,
+    NOBODY,
+    UNNAMED,
+    UNSUPPORTED,
+    Holder,
+    activity_and_start,
+    again_if_stale,
+    ask_flock,
+    boot_name,
+    holder_at,
+    holder_in,
+    line_of,
+    ourselves,
+    refuse_stale,
+    write_line,
+)
 
 _ASK_AGAIN_S: Final = 0.05  # a probe holds the lock for microseconds
 _ASK_TIMES: Final = 20
 _SETTLE_S: Final = 0.2  # two that wrote their tokens at once both read the later one after this
 
-_MOST_BYTES: Final = 4096
-_NOBODY: Final = b'{"token":""}\n'
 _ENDED: Final = frozenset({"Z", "X", "x"})  # not reaped yet, and yet no longer running
-_LARGEST_PID: Final = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """What the lock file says about who holds the run. A holder without a name has pid 0."""
-
-    token: str
-    pid: int
-    host: str
-    boot: str
-    started: str
-    since: str
-    inode: int = 0
-
-    def __str__(self) -> str:
-        """Name the process, as a message does."""
-        return f"pid {self.pid} on {self.host} (since {self.since})" if self.pid else "another process"
 
 
 class _Fate(StrEnum):
     LIVING = "living"
     GONE = "gone"
     UNKNOWN = "unknown"
-
-
-_UNNAMED: Final = Holder(token="", pid=0, host="", boot="", started="", since="")
 
 
 class RunLock:
@@ -97,7 +80,7 @@ class RunLock:
 
         """
         try:
-            self._descriptor, self.token, unsupported = _again_if_stale(self._take)
+            self._descriptor, self.token, unsupported = again_if_stale(self._take)
         except OSError as error:
             raise LedgerError(
                 f"{self._path}: the lock of this run cannot be taken: {error.strerror}; see that its folder is "
@@ -118,8 +101,8 @@ class RunLock:
         descriptor, self._descriptor = self._descriptor, None
         token, self.token = self.token, ""
         with suppress(OSError):
-            if (_read(descriptor) or _UNNAMED).token == token:
-                _write(descriptor, _NOBODY)
+            if (holder_in(descriptor) or UNNAMED).token == token:
+                write_line(descriptor, NOBODY)
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
@@ -134,7 +117,7 @@ class RunLock:
         if not self.token:
             raise LedgerError(f"{self._path}: this process does not hold the run; nothing is written")
         try:
-            holder = _again_if_stale(lambda: _read_at(self._path))
+            holder = again_if_stale(lambda: holder_at(self._path))
         except OSError as error:
             raise LedgerError(
                 f"{self._path}: the lock of this run can no longer be read: {error.strerror}; nothing more is written. "
@@ -151,9 +134,9 @@ class RunLock:
         try:
             answer = self._ask(descriptor)
             self._refuse(answer, descriptor)
-            _refuse_stale(descriptor, self._path)
-            holder = _ourselves(self._now(), os.fstat(descriptor).st_ino)
-            _write(descriptor, msgspec.json.encode(asdict(holder)) + b"\n")
+            refuse_stale(descriptor, self._path)
+            holder = ourselves(self._now(), os.fstat(descriptor).st_ino)
+            write_line(descriptor, line_of(holder))
         except BaseException:
             os.close(descriptor)
             raise
@@ -161,14 +144,14 @@ class RunLock:
 
     def _ask(self, descriptor: int) -> int:
         for _ in range(_ASK_TIMES):
-            answer = _flock(descriptor, fcntl.LOCK_EX)
-            if answer not in _BUSY:
+            answer = ask_flock(descriptor, fcntl.LOCK_EX)
+            if answer not in BUSY:
                 return answer
             self._sleep(_ASK_AGAIN_S)
-        return _flock(descriptor, fcntl.LOCK_EX)
+        return ask_flock(descriptor, fcntl.LOCK_EX)
 
     def _refuse(self, answer: int, descriptor: int) -> None:
-        holder = _read(descriptor)
+        holder = holder_in(descriptor)
         objection = _objection(answer, holder, _fate(holder, descriptor), take_over=self._take_over)
         if objection is not None:
             raise LedgerError(f"{self._path}: {objection}")
@@ -191,7 +174,7 @@ def holder_of(path: Path) -> Holder | None:
 
     """
     try:
-        return _again_if_stale(lambda: _probe(path))
+        return again_if_stale(lambda: _probe(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -201,7 +184,7 @@ def holder_of(path: Path) -> Holder | None:
 def last_holder_of(path: Path) -> Holder | None:
     """Return who the lock file names, whether it still holds the run or died with it; None after an orderly end."""
     try:
-        return _again_if_stale(lambda: _read_at(path))
+        return again_if_stale(lambda: holder_at(path))
     except OSError:
         return None
 
@@ -209,33 +192,33 @@ def last_holder_of(path: Path) -> Holder | None:
 def _probe(path: Path) -> Holder | None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        answer = _flock(descriptor, fcntl.LOCK_SH)
-        if answer == _GRANTED:
+        answer = ask_flock(descriptor, fcntl.LOCK_SH)
+        if answer == GRANTED:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
-        holder = _read(descriptor)
+        holder = holder_in(descriptor)
         return _holding(answer, holder, _fate(holder, descriptor))
     finally:
         os.close(descriptor)
 
 
 def _holding(answer: int, holder: Holder | None, fate: _Fate) -> Holder | None:
-    if answer in _BUSY:
-        return _UNNAMED if holder is None or fate is _Fate.GONE else holder
-    if answer == _GRANTED:
+    if answer in BUSY:
+        return UNNAMED if holder is None or fate is _Fate.GONE else holder
+    if answer == GRANTED:
         return holder if fate is _Fate.LIVING else None
     return None if fate is _Fate.GONE else holder
 
 
 def _objection(answer: int, holder: Holder | None, fate: _Fate, *, take_over: bool) -> str | None:
     """Say why the run may not be taken: what `flock` answered, and what became of whom the file names."""
-    if answer in _BUSY and holder is not None and fate is _Fate.GONE:
+    if answer in BUSY and holder is not None and fate is _Fate.GONE:
         return (
             f"{holder} has ended, but the lock of this run is held: by a process that it started, or by one that just "
             "began; wait for it, or give another --output"
         )
-    if answer in _BUSY or fate is _Fate.LIVING:
-        return f"{holder or _UNNAMED} is writing this run; wait for it, or give another --output"
-    if answer in _UNSUPPORTED and fate is _Fate.UNKNOWN and not take_over:
+    if answer in BUSY or fate is _Fate.LIVING:
+        return f"{holder or UNNAMED} is writing this run; wait for it, or give another --output"
+    if answer in UNSUPPORTED and fate is _Fate.UNKNOWN and not take_over:
         return (
             f"{holder} holds this run, and whether it still runs cannot be known from here, because file locks do not "
             f"work on this file system ({os.strerror(answer)}); wait for it, give another --output, or, when you know "
@@ -244,76 +227,11 @@ def _objection(answer: int, holder: Holder | None, fate: _Fate, *, take_over: bo
     return None
 
 
-def _flock(descriptor: int, mode: int) -> int:
-    """Ask for the lock without waiting, and return 0, or the error number that says held or unsupported."""
-    try:
-        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno is None or error.errno not in _BUSY | _UNSUPPORTED:
-            raise
-        return error.errno
-    return _GRANTED
-
-
-def _again_if_stale(read: Callable[[], _T]) -> _T:
-    try:
-        return read()
-    except OSError as error:
-        if error.errno != errno.ESTALE:
-            raise
-    return read()
-
-
-def _refuse_stale(descriptor: int, path: Path) -> None:
-    """Raise `ESTALE` when `path` is another file by now: a lock on a deleted file keeps nobody out."""
-    with suppress(FileNotFoundError):
-        if os.path.samestat(os.fstat(descriptor), path.stat()):
-            return
-    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-
-
-def _write(descriptor: int, line: bytes) -> None:
-    """Replace the line. It is never empty in between: readers take the first line, whatever follows it."""
-    if os.pwrite(descriptor, line, 0) != len(line):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    os.ftruncate(descriptor, len(line))
-    os.fsync(descriptor)
-
-
-def _read_at(path: Path) -> Holder | None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return _read(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _read(descriptor: int) -> Holder | None:
-    line = os.pread(descriptor, _MOST_BYTES, 0).split(b"\n", 1)[0]
-    try:
-        holder = msgspec.json.decode(line, type=Holder)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-    return holder if holder.token and 0 < holder.pid < _LARGEST_PID else None
-
-
-def _ourselves(now: float, inode: int) -> Holder:
-    return Holder(
-        token=uuid4().hex,
-        pid=os.getpid(),
-        host=os.uname().nodename,
-        boot=_boot(),
-        started=_activity_and_start(os.getpid())[1],
-        since=datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
-        inode=inode,
-    )
-
-
 def _fate(holder: Holder | None, descriptor: int) -> _Fate:
     """Say what became of a holder. A copied lock file, with another inode, says nothing about the copy."""
     if holder is None:
         return _Fate.GONE
-    if (holder.host, holder.boot) != (os.uname().nodename, _boot()):
+    if (holder.host, holder.boot) != (os.uname().nodename, boot_name()):
         return _Fate.UNKNOWN
     fate = _fate_of_process(holder.pid, holder.started)
     if fate is _Fate.LIVING and holder.inode not in {0, os.fstat(descriptor).st_ino}:
@@ -328,28 +246,9 @@ def _fate_of_process(pid: int, started: str) -> _Fate:
         return _Fate.GONE
     except PermissionError:
         pass
-    letter, start = _activity_and_start(pid)
+    letter, start = activity_and_start(pid)
     if letter in _ENDED:
         return _Fate.GONE
     if not started or not start:
         return _Fate.UNKNOWN
     return _Fate.LIVING if start == started else _Fate.GONE
-
-
-def _activity_and_start(pid: int) -> tuple[str, str]:
-    """Return the letter of what a process does and its start in ticks since boot; both empty without `/proc`."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_bytes().decode("ascii", "replace")
-    except OSError:
-        return "", ""
-    fields = text.rpartition(")")[2].split()
-    return fields[0], fields[19]
-
-
-def _boot() -> str:
-    """Name this boot and pid namespace: within both, a pid and its start time name one process."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return ""
