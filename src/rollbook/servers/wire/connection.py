@@ -22,6 +22,7 @@ from rollbook.servers.http.socket_options import tune_socket
 from rollbook.servers.wire.broken import Broken
 from rollbook.servers.wire.reply_reader import ReplyReader
 
+_WAITING: Final = Phase.WAITING
 _TCP_INFO_BYTES: Final = 72
 _RTT_AT: Final = 68
 _MICROSECONDS: Final = 1e6
@@ -98,7 +99,7 @@ class Connection(asyncio.Protocol):
         reader = self._reader = ReplyReader(exchange, limit)
         awaited = self._reply = asyncio.get_running_loop().create_future()
         try:
-            exchange.enter(Phase.WAITING)
+            exchange.enter(_WAITING)
             transport.write(request)
             reply = await awaited
         except BaseException:

@@ -118,28 +118,24 @@ class Poster:
             request = request_of(target, headers, exchange.seconds, body)
             line = self._lines.get(target.endpoint) or self._line_to(target.endpoint)
             connection = line.resting.take(self._now()) or await self._come_up(server, target, line, gone)
-            reply = await self._carried(connection, request, exchange, line)
         except Broken as broken:
             raise send_failed(server, masked_urls(url, ""), broken, exchange) from (broken.__cause__ or broken)
+        try:
+            reply, idle = await connection.carry(request, exchange, self.max_reply_bytes)
+        except Broken as broken:
+            if exchange.status is None:
+                line.resting.broke(connection, self._now())
+            raise send_failed(server, masked_urls(url, ""), broken, exchange) from (broken.__cause__ or broken)
+        if not idle or not line.resting.put(connection, idle, self._now()):
+            connection.abort()
+        elif self._sweeping is None:
+            self._sweep_later()
         return reply
 
     def _line_to(self, endpoint: Endpoint) -> _Line:
         if self._closed:
             raise _client_is_closed()
         return self._lines.setdefault(endpoint, _Line(self._idle_seconds))
-
-    async def _carried(self, connection: Connection, request: bytes, exchange: Exchange, line: _Line) -> Reply:
-        try:
-            reply, idle = await connection.carry(request, exchange, self.max_reply_bytes)
-        except Broken:
-            if exchange.status is None:
-                line.resting.broke(connection, self._now())
-            raise
-        if not idle or not line.resting.put(connection, idle, self._now()):
-            connection.abort()
-        elif self._sweeping is None:
-            self._sweep_later()
-        return reply
 
     async def _come_up(self, server: str, target: Target, line: _Line, gone: Callable[[], bool] | None) -> Connection:
         """Return a new connection, tried for until the grace is over."""

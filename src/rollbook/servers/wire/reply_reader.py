@@ -12,6 +12,7 @@ Source: RFC 9112 §4 to §9; RFC 9110 §15.
 
 import math
 import re
+from functools import lru_cache
 from typing import Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -21,6 +22,7 @@ from rollbook.servers.wire.body import Body, too_large
 from rollbook.servers.wire.broken import Broken, Kind
 
 HEAD_BYTES: Final = 64 * 1024
+_READING: Final = Phase.READING
 _INTERIM: Final = 100
 _FINAL: Final = 200
 _SWITCHED: Final = 101
@@ -144,7 +146,7 @@ class ReplyReader:
     def _note_status(self, status: int) -> None:
         if status >= _FINAL and self._exchange.status is None:
             self._exchange.status = status
-            self._exchange.enter(Phase.READING)
+            self._exchange.enter(_READING)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header of a head, or of a trailer, which says nothing that we need."""
@@ -154,7 +156,7 @@ class ReplyReader:
             raise self._fault
         if self._framed:
             return
-        key, said = name.decode("latin-1").lower(), value.decode("utf-8", "surrogateescape")
+        key, said = _key(name), value.decode("utf-8", "surrogateescape")
         if key in _ADDING_UP and key in self._headers:
             said = f"{self._headers[key]}, {said}"
         self._headers[key] = said
@@ -229,6 +231,11 @@ class ReplyReader:
     def _refused(self, said: str) -> Broken:
         self._fault = Broken(Kind.NO_HTTP, said)
         return self._fault
+
+
+@lru_cache(maxsize=256)
+def _key(name: bytes) -> str:
+    return name.decode("latin-1").lower()
 
 
 def _too_long_a_head() -> Broken:
