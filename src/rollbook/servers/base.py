@@ -17,7 +17,9 @@ from pydantic import BaseModel, ConfigDict
 from rollbook.config.types import BaseRunServerInstanceConfig, BaseServerConfig
 from rollbook.servers.client import ServerClient
 from rollbook.servers.correlation import RolloutContextMiddleware
+from rollbook.servers.deadline import DeadlineMiddleware
 from rollbook.servers.direct.direct_way import install_direct_way
+from rollbook.servers.error_report import boundary_of
 from rollbook.servers.errors_replies import install_error_replies
 from rollbook.servers.middleware import ClientDisconnectCancellationMiddleware
 from rollbook.servers.serving.webserver import is_nemo_gym_fastapi_entrypoint, serve_here
@@ -84,6 +86,7 @@ class SimpleServer(BaseServer):
         self.finish_webserver(app)
         install_health_routes(app)
         self.setup_rollout_context_middleware(app)
+        app.add_middleware(DeadlineMiddleware, boundary=boundary_of(app))
         install_error_replies(app, self.session_middleware_key)
         app.add_middleware(ClientDisconnectCancellationMiddleware)
         install_direct_way(app)

@@ -22,7 +22,9 @@ from rollbook.config.names import MODELS, NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME, RES
 from rollbook.config.parser import get_global_config_dict
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import HeadServerUnreachableError
+from rollbook.records.exchange import DEADLINE_HEADER
 from rollbook.servers.correlation import ROLLOUT_ID_HEADER, apply_rollout_prefix, current_rollout, rollout_id_from_run
+from rollbook.servers.deadline import sent_on
 from rollbook.servers.head_lookup import fetch_global_config
 from rollbook.servers.http.addresses import AddressBook, base_url_of, server_block, server_type_of, top_level
 from rollbook.servers.http.client_pool import set_global_aiohttp_client
@@ -49,6 +51,7 @@ MODEL_SERVER_NAME_ENV_VAR_NAME: Final = "NEMO_GYM_MODEL_SERVER_NAME"
 MODEL_SERVER_BASE_URL_ENV_VAR_NAME: Final = "NEMO_GYM_MODEL_SERVER_BASE_URL"
 OBSERVABILITY_ENABLED_KEY_NAME: Final = "observability_enabled"
 _MODEL_ROUTES: Final = frozenset({"/v1/responses", "/v1/chat/completions", "/v1/messages"})
+_DEADLINE: Final = DEADLINE_HEADER.lower()
 _STATUS_SECONDS: Final = 5.0
 
 
@@ -114,6 +117,10 @@ class ServerClient:
         context = current_rollout()
         if context is not None:
             kwargs["headers"] = {ROLLOUT_ID_HEADER: context.rollout_id, **(kwargs.get("headers") or {})}
+        left = sent_on()
+        if left is not None:
+            given = {name: value for name, value in (kwargs.get("headers") or {}).items() if name.lower() != _DEADLINE}
+            kwargs["headers"] = {**given, DEADLINE_HEADER: left}
         base_url = self._address(server_name)
         path = self._correlated(server_name, url_path, body)
         return await request(method, base_url + path, _internal=True, _server_name=server_name, **kwargs)

@@ -4,9 +4,11 @@ from typing import ClassVar
 import pytest
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
+from rollbook.records.exchange import DEADLINE_HEADER
 from rollbook.records.failure_kinds import EpisodeFailure, FailureStage
 from rollbook.servers.client import ServerClient
 from rollbook.servers.correlation import current_rollout_id
+from rollbook.servers.http.http_client import request
 from rollbook.servers.kinds.environment_server import (
     BaseEnvironmentServer,
     BaseEnvironmentServerConfig,
@@ -21,7 +23,7 @@ from rollbook.servers.kinds.episodes import (
     SingleAgentTurnResponse,
     SingleAgentTurnTaskInput,
 )
-from unit.servers_core.stand_ins import HEAD
+from unit.servers_core.stand_ins import HEAD, in_process
 from unit.servers_kinds.playground import ENVIRONMENTS, EPISODE, TASK, Entry, message, playing, reply_with
 
 FRAME = {"host": "h", "port": 1, "entrypoint": "app.py", "name": "env", "cleanup_timeout_seconds": 0.01}
@@ -145,6 +147,19 @@ async def test_a_long_error_is_cut_to_what_a_failure_holds():
 
     server = Verbose(config=BaseEnvironmentServerConfig(**FRAME), server_client=ServerClient(HEAD, {}))
     assert len((await server.run_request(wishing("x"))).failure.failure_reason) == 2000
+
+
+async def test_an_episode_whose_rollout_has_no_time_left_times_out_after_its_clean_up():
+    server = environment(default_episode_timeout_seconds=60)
+    body = wishing("wait").model_dump(mode="json")
+    async with in_process(server.build_app()) as url:
+        reply = await request("POST", url + "/run", json=body, headers={DEADLINE_HEADER: "0.03"})
+    assert (reply.status, server._left) == (200, ["second", "first"])
+    assert (await reply.json())["failure"] == {
+        "failure_reason": "Episode timed out",
+        "terminal": False,
+        "failure_kind": None,
+    }
 
 
 async def test_an_episode_that_finds_no_place_in_time_is_a_failure_of_admission():

@@ -11,7 +11,7 @@ Source: servers.md §3.2, §3.5, §3.6.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.encoders import jsonable_encoder
@@ -19,21 +19,28 @@ from fastapi.exceptions import ResponseValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.utils import is_body_allowed_for_status_code
 from pydantic_core import from_json
-from starlette.middleware import Middleware
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rollbook.servers.correlation import RolloutContextMiddleware, context_of, rollout_context
+from rollbook.servers.deadline import DeadlineMiddleware
 from rollbook.servers.direct.plain_routes import PlainRoute, plain_routes
 from rollbook.servers.errors_replies import ErrorReplies
 from rollbook.servers.middleware import IN_PROCESS_EXTENSION, ClientDisconnectCancellationMiddleware
 from rollbook.servers.sessions import SessionIdMiddleware, SignedSessions
 
-_KNOWN: Final[tuple[object, ...]] = (ClientDisconnectCancellationMiddleware, ErrorReplies, RolloutContextMiddleware)
+_KNOWN: Final[tuple[object, ...]] = (
+    ClientDisconnectCancellationMiddleware,
+    ErrorReplies,
+    DeadlineMiddleware,
+    RolloutContextMiddleware,
+)
 _WITH_SESSIONS: Final[tuple[object, ...]] = (*_KNOWN, SignedSessions, SessionIdMiddleware)
 _TELEMETRY: Final = "fastapi.telemetry"
 _PLAIN: Final = "rollbook.plain"
 _NOTHING: Final[Mapping[str, Any]] = {}
+
+Layer = TypeVar("Layer", DeadlineMiddleware, ErrorReplies, SignedSessions)
 
 
 def install_direct_way(app: FastAPI) -> None:
@@ -58,9 +65,8 @@ class DirectWay:
         self._routes = routes
         self._router = app.router
         self._watched = ClientDisconnectCancellationMiddleware(self._served)
-        self._sessions = next((made for added in app.user_middleware if (made := _sessions(added, layers))), None)
-        key = next(str(added.kwargs["session_key"]) for added in app.user_middleware if "session_key" in added.kwargs)
-        self._told = ErrorReplies(self._in_session, key)
+        self._sessions = _layer(app, SignedSessions, layers)
+        self._told = _layer(app, ErrorReplies, _layer(app, DeadlineMiddleware, self._in_session) or layers) or layers
         self._handled = ExceptionMiddleware(_answered, handlers=app.exception_handlers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -101,9 +107,10 @@ class DirectWay:
         await self._handled(scope, receive, _Signing(scope, send, self._sessions, came=came).send)
 
 
-def _sessions(added: Middleware, layers: ASGIApp) -> SignedSessions | None:
-    made = added.cls(layers, *added.args, **added.kwargs)
-    return made if isinstance(made, SignedSessions) else None
+def _layer(app: FastAPI, kind: type[Layer], inside: ASGIApp) -> Layer | None:
+    """Return the layer of this kind that `app` has, around `inside`."""
+    made = (added.cls(inside, *added.args, **added.kwargs) for added in app.user_middleware)
+    return next((layer for layer in made if isinstance(layer, kind)), None)
 
 
 @dataclass(frozen=True, slots=True)

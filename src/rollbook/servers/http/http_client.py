@@ -24,9 +24,10 @@ from types import NoneType
 from typing import Any, Final, cast
 
 import orjson
-from aiohttp import ClientError, ClientResponse, InvalidURL
+from aiohttp import ClientError, ClientResponse, ClientTimeout, InvalidURL
 
 from rollbook.records.failure_kinds import Delivery
+from rollbook.servers.deadline import seconds_left
 from rollbook.servers.http.client_pool import (
     current_client_settings,
     get_global_aiohttp_client,
@@ -99,9 +100,10 @@ async def request(
     del _internal
     settings = current_client_settings()
     call = Call(method, str(url), with_encoded_json(aiohttp_kwargs))
-    bounded = _model_call and call.options.get("timeout") is None
-    if bounded:
-        call = replace(call, options={**call.options, "timeout": model_call_timeout(settings)})
+    limits: ClientTimeout | None = None
+    if _model_call and call.options.get("timeout") is None:
+        limits = model_call_timeout(settings, seconds_left())
+        call = replace(call, options={**call.options, "timeout": limits})
     grace = settings.connect_grace_seconds if _connect_grace is None else _connect_grace
     attempts = _Attempts(_server_name, call, grace, _max_connection_retries, replay=_replay)
     while True:
@@ -109,8 +111,9 @@ async def request(
             return await _exchange(call, single_use=_single_use)
         except (ClientError, TimeoutError) as error:
             if (_gone is not None and _gone()) or not attempts.go_on(error):
-                if bounded and is_time_used_up(error):
-                    raise TimeoutError(model_call_took_too_long(redacted_url(call.url), settings)) from error
+                if limits is not None and is_time_used_up(error):
+                    said = model_call_took_too_long(redacted_url(call.url), settings, limits.total)
+                    raise TimeoutError(said) from error
                 raise
         await asyncio.sleep(RETRY_SECONDS)
 

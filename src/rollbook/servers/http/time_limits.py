@@ -16,6 +16,7 @@ from omegaconf import DictConfig
 from rollbook.servers.http.client_settings import ClientSettings
 
 SPINUP_KEY: Final = "server_spinup_timeout_seconds"
+_SHORTEST: Final = 0.001
 SPINUP_SECONDS: Final = 600.0
 
 
@@ -32,17 +33,25 @@ def default_timeout(settings: ClientSettings) -> ClientTimeout:
     )
 
 
-def model_call_timeout(settings: ClientSettings) -> ClientTimeout:
-    """Return the limits of a call of a model endpoint: the default ones, and the shorter of the two whole times."""
+def model_call_timeout(settings: ClientSettings, left: float | None = None) -> ClientTimeout:
+    """Return the limits of a call of a model endpoint: the default ones, and the shortest of the whole times.
+
+    `left` is what the rollout has left; a call that begins when nothing is left ends at once.
+    """
     given = [seconds for seconds in (settings.model_call_seconds, settings.total_seconds) if seconds]
+    left_for_call = [] if left is None else [max(left, _SHORTEST)]
     return ClientTimeout(
-        total=min(given, default=None), sock_connect=settings.connect_seconds, sock_read=settings.read_seconds
+        total=min([*given, *left_for_call], default=None),
+        sock_connect=settings.connect_seconds,
+        sock_read=settings.read_seconds,
     )
 
 
-def model_call_took_too_long(url: str, settings: ClientSettings) -> str:
-    """Return what to say of a call of a model endpoint that used up its time."""
+def model_call_took_too_long(url: str, settings: ClientSettings, used: float | None) -> str:
+    """Return what to say of a call of a model endpoint that used up its time, `used` seconds."""
     seconds = model_call_timeout(settings).total or 0.0
+    if used is not None and (seconds == 0.0 or used < seconds):
+        return f"the model endpoint at {url} gave no reply within the {used:g} s that the rollout had left"
     return (
         f"the model endpoint at {url} gave no reply within {seconds:g} s; allow more, or 0 for no limit: "
         "++global_aiohttp_model_call_timeout_seconds=<seconds>"

@@ -23,6 +23,7 @@ from rollbook.records.failure_kinds import EpisodeFailure, FailureStage
 from rollbook.scoring.aggregate import AggregateMetricsMixin
 from rollbook.servers.base import SimpleServer
 from rollbook.servers.correlation import rollout_context
+from rollbook.servers.deadline import shorter, take_over
 from rollbook.servers.http.addresses import server_block
 from rollbook.servers.kinds.environment_server_cleanup import CleanupContext, CleanupHandle
 from rollbook.servers.kinds.episodes import BaseEpisodeRequest, BaseEpisodeResponse
@@ -149,7 +150,7 @@ class BaseEnvironmentServer(AggregateMetricsMixin, SimpleServer, Generic[Request
             await cleanup.close()
 
     async def _ended(self, request: Request, cleanup: CleanupContext) -> Response:
-        limit = asyncio.timeout(self.config.default_episode_timeout_seconds)
+        limit = asyncio.timeout(shorter(self.config.default_episode_timeout_seconds, take_over()))
         try:
             async with limit:
                 response = await self.run(request, cleanup)
