@@ -1,6 +1,6 @@
 """The ways in which an attempt ends, as the ledger's machine plays them."""
 
-from rollbook.outcomes.classify import ending_of_reply, ending_of_send_failure
+from rollbook.outcomes.classify import ending_of_reply, ending_of_send_failure, plain_result
 from rollbook.outcomes.verdict import as_evidence
 from rollbook.records.ending import Ending
 from rollbook.records.exchange import Reply, SendFailed
@@ -10,9 +10,21 @@ from rollbook.records.reply_codec import ending_of_payload
 
 ANSWER = {"response": {"output": [{"type": "message"}]}}
 
+AS_IT_CAME = [
+    plain_result(body.encode())
+    for body in ('{"reward":0.5,"note":"é\\u00e9\\n"}', '{"mask_sample":true,"reward":1}', '{"note":{"reward":[2]}}')
+]
 RESULTS = [
-    ending_of_payload(payload)
-    for payload in ({"reward": 1.0, **ANSWER}, {"reward": 0, "mask_sample": True}, {"mask_sample": True}, {"note": "é"})
+    *(
+        ending_of_payload(payload)
+        for payload in (
+            {"reward": 1.0, **ANSWER},
+            {"reward": 0, "mask_sample": True},
+            {"mask_sample": True},
+            {"note": "é"},
+        )
+    ),
+    *AS_IT_CAME,
 ]
 FAILURES = [
     *map(

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from hypothesis import settings
@@ -112,7 +113,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def dispatch(self, pick, many):
         owed = self._owed()
         keys = list(dict.fromkeys(owed[(pick + n) % len(owed)] for n in range(many)))
-        reserved = self.runner.run(_together(self.ledger.reserve(self.plan[key]) for key in keys))
+        reserved = self._handed_over([partial(self.ledger.reserve, self.plan[key]) for key in keys])
         for rollout in reserved:
             self._handed_out(rollout)
 
@@ -186,7 +187,7 @@ class LedgerMachine(RuleBasedStateMachine):
         told = {path: [] for path in self._stream}
         for path, _, happened in calls:
             told[path].append(happened)
-        self.runner.run(_together(call for _, call, _ in calls))
+        self._handed_over([call for _, call, _ in calls])
         self.crash()
         lengths = {path: path.stat().st_size - size for path, size in before.items()}
         left = data.draw(st.integers(0, sum(lengths.values())), label="bytes that were written")
@@ -204,7 +205,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 self._handed_out(rollout)
                 del self.in_flight[rollout.key]
 
-        calls = [(self.paths.manifest_log, self.ledger.reserve(self.plan[key]), None) for key in keys]
+        calls = [(self.paths.manifest_log, partial(self.ledger.reserve, self.plan[key]), None) for key in keys]
         return [*calls[:-1], (*calls[-1][:2], happened)] if calls else []
 
     def _some_endings(self, data):
@@ -214,12 +215,12 @@ class LedgerMachine(RuleBasedStateMachine):
             rollout, ended = self.in_flight[key], data.draw(ending)
             story = self.stories[key]
             if ended is None:
-                refused = self.ledger.refused(rollout, "429")
+                refused = partial(self.ledger.refused, rollout, "429")
                 yield self.paths.manifest_log, refused, lambda s=story, a=rollout.attempt: s.refused.add(a)
             else:
                 line = saved_line(rollout, ended, STAMP)
                 path = self.paths.output if line.file is File.RESULTS else self.paths.failures
-                yield path, self.ledger.write(rollout, ended), lambda s=story, n=line: _tell(s, n)
+                yield path, partial(self.ledger.write, rollout, ended), lambda s=story, n=line: _tell(s, n)
 
     def _cut_back(self, path, start, kept, told):
         """Cut `path` to `kept` bytes behind `start`; a line that lacks its newline alone has happened."""
@@ -343,8 +344,12 @@ class LedgerMachine(RuleBasedStateMachine):
         self._write(self._taken(pick), ending)
 
     def _write(self, rollout, ending):
-        self.runner.run(self.ledger.write(rollout, ending))
+        self._handed_over([partial(self.ledger.write, rollout, ending)])
         _tell(self.stories[rollout.key], saved_line(rollout, ending, STAMP))
+
+    def _handed_over(self, calls):
+        """Make `calls` in one turn of the loop, so that they go out together, and wait until all are committed."""
+        return self.runner.run(_together(calls))
 
     def _append(self, saved):
         path = self.paths.output if saved.file is File.RESULTS else self.paths.failures
@@ -385,7 +390,11 @@ def _picked(choices, pick):
 
 
 async def _together(calls):
-    return await asyncio.gather(*calls)
+    return await asyncio.gather(*map(_made, calls))
+
+
+async def _made(call):
+    return await call()
 
 
 TestLedgerMachine = LedgerMachine.TestCase
