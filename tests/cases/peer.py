@@ -7,6 +7,7 @@ Rules:
 """
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
@@ -43,7 +44,7 @@ class Asked:
         self.key = (row["_ng_task_index"], row["_ng_rollout_index"])
         self.task = self.key[0]
         self.attempt = row.get("_ng_attempt_index", 0)
-        self.gone = line.gone
+        self.gone, self.peer = line.gone, line.peer
         self.answered = False
         self._line = line
 
@@ -65,7 +66,12 @@ class Asked:
         """Count the rollout out: nothing more is said of it."""
         if not self.answered:
             self.answered = True
-            self._line.peer.in_flight -= 1
+            self.peer.in_flight -= 1
+
+    async def after(self, seconds: float) -> None:
+        """Return after so many seconds, or once the other side is gone: what a server takes for a rollout."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.gone.wait(), seconds)
 
     async def taken(self) -> None:
         """Return once the other side has taken what was said, or is gone."""
@@ -92,13 +98,23 @@ class Peer(Stub):
     A connection on which nothing is asked for `idle` seconds after a reply is closed, where that is set.
     """
 
-    def __init__(self, script: Script, idle: float | None = None) -> None:
+    def __init__(self, script: Script) -> None:
         super().__init__()
         self.script = script
-        self.idle = idle
+        self.idle: float | None = None
         self.asked: list[Asked] = []
         self.in_flight = self.most = self.opened = 0
         self.elsewhere: int | None = None
+        self.loop = asyncio.new_event_loop()
+
+    def quiet(self) -> bool:
+        """Wait until nothing is in flight: every rollout is answered, or its connection has ended."""
+        asyncio.run_coroutine_threadsafe(self._quiet(), self.loop).result(20)
+        return True
+
+    async def _quiet(self) -> None:
+        while self.in_flight:  # noqa: ASYNC110  it is counted, and has no event
+            await asyncio.sleep(0)
 
     def config(self) -> dict:
         """Return what the head says; the environment server may be on a port `elsewhere`."""
@@ -176,13 +192,13 @@ class _Line(asyncio.Protocol):
 
 
 @contextmanager
-def serving(script: Script = at_once, idle: float | None = None) -> Iterator[Peer]:
+def serving(script: Script = at_once, port: int = 0) -> Iterator[Peer]:
     """Run a peer in a thread of its own for as long as the block lasts."""
-    peer, started, stopping = Peer(script, idle), threading.Event(), asyncio.Event()
-    loop = asyncio.new_event_loop()
+    peer, started, stopping = Peer(script), threading.Event(), asyncio.Event()
+    loop = peer.loop
 
     async def serve() -> None:
-        server = await loop.create_server(lambda: _Line(peer), "127.0.0.1", 0, backlog=4096)
+        server = await loop.create_server(lambda: _Line(peer), "127.0.0.1", port, backlog=4096)
         peer.port = server.sockets[0].getsockname()[1]
         started.set()
         await stopping.wait()

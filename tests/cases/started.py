@@ -47,12 +47,12 @@ class Started:
         """Send a signal."""
         os.kill(self.pid, number)
 
-    def hear(self, words: str) -> None:
-        """Wait until these words are said on standard error."""
+    def hear(self, words: str) -> str:
+        """Wait until these words are said on standard error, and return the line that says them."""
         for line in self._err:
             self._heard.append(line)
             if words in line:
-                return
+                return line
         raise AssertionError(f"{words!r} was never said: {self._heard}")
 
     def ended(self) -> Ended:
