@@ -54,12 +54,15 @@ def cost_of(work: Callable[[], object]) -> Cost:
     return Cost(time.perf_counter() - wall, time.process_time() - cpu)
 
 
-def run(*command: str, folder: Path | None = None) -> Process:
-    """Return what one process costs from start to exit."""
+def run(*command: str, folder: Path | None = None, output: Path | None = None) -> Process:
+    """Return what one process costs from start to exit; what it prints goes to the file `output`."""
     started = time.perf_counter()
-    with subprocess.Popen(
-        command, cwd=folder, env=_ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with (
+        (output or Path(os.devnull)).open("wb") as printed,
+        subprocess.Popen(
+            command, cwd=folder, env=_ENVIRONMENT, stdout=printed, stderr=subprocess.PIPE, text=True
+        ) as process,
+    ):
         error = process.stderr.read() if process.stderr else ""
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("start_up", "fold", "resume", "append")
+NAMES = ("start_up", "fold", "resume", "append", "whole_stack")
 
 
 def main(names: list[str]) -> int:

@@ -1,0 +1,132 @@
+"""How many two-turn rollouts with a tool call the whole stack carries: collector, servers, a model that answers at once.
+
+Rules:
+* The rate is the session's own, from its first send to its last commit; starting servers does not count.
+* Two cores carry everything, the model included. `--profile` says where the time of one process goes, by room.
+* Memory with processes is that of the collector; each server beside it is a process of its own.
+"""
+
+import argparse
+import cProfile
+import json
+import pstats
+import socket
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from figures import GYM, run, say_figure, say_load
+
+EMBEDDED = 400.0
+PROCESSES = 200.0
+MEGABYTES = 250
+AGENT = "example_single_tool_call_simple_agent"
+FLAGS = "--resources-server example_single_tool_call --model-type openai_model --disable-aggregation --json"
+
+
+@contextmanager
+def model() -> Iterator[str]:
+    """Give the address of a model that answers while the block lasts."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    mock = [sys.executable, str(Path(__file__).with_name("mock_model.py")), str(port)]
+    with subprocess.Popen(mock, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            if process.stdout is None or process.stdout.readline() != "ready\n":
+                sys.exit("the model did not start")
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.kill()
+
+
+def write_rows(path: Path, count: int) -> None:
+    """Write tasks of 0.5 KB each, with one tool."""
+    city = {"type": "object", "properties": {"city": {"type": "string", "description": ""}}, "required": ["city"]}
+    tool = {"type": "function", "name": "get_weather", "description": "", "parameters": city, "strict": True}
+    system = {"role": "developer", "content": "You are a helpful personal assistant that aims to be helpful. " * 2}
+    with path.open("w") as file:
+        for number in range(count):
+            asked = {"role": "user", "content": f"what's the weather in city number {number}?"}
+            row = {"responses_create_params": {"input": [system, asked], "tools": [tool]}}
+            row["agent_ref"] = {"type": "responses_api_agents", "name": AGENT}
+            file.write(json.dumps(row) + "\n")
+
+
+def arguments(folder: Path, url: str, how: str) -> list[str]:
+    """Return the command's arguments for one run."""
+    (folder / how).mkdir()
+    files = ["--input", str(folder / "rows.jsonl"), "--output", str(folder / how / "rollouts.jsonl")]
+    endpoint = ["--model", "mock-model", "--model-url", url, "--model-api-key", "none"]
+    return ["eval", "run", *FLAGS.split(), "--serve", how, *files, *endpoint, "--log-dir", str(folder / f"{how}-logs")]
+
+
+def say(folder: Path, url: str, how: str, wanted: float) -> None:
+    """Print rate, CPU time and memory of one run."""
+    done = run(str(GYM), *arguments(folder, url, how), output=folder / f"{how}.json")
+    if done.code:
+        sys.exit(f"the run ended with {done.code}:\n{done.error[-2000:]}")
+    summary = json.loads((folder / f"{how}.json").read_bytes())
+    rate = rate_of(summary)
+    verdict = f"at least {wanted:g}/s  {'ok' if rate >= wanted else 'UNDER'}"
+    say_figure(f"whole stack, {how}", rate, "/s", None, f"{verdict}  {done.cost.cpu:.2f} s CPU with the start")
+    say_figure(f"whole stack, {how}: memory", done.peak_mb, "MB", MEGABYTES)
+
+
+def rate_of(summary: dict[str, dict[str, float]]) -> float:
+    """Return the rollouts per second that a session says of itself."""
+    dispatch = summary["dispatch"]
+    return float(dispatch["rollouts_per_second"])
+
+
+def main(given: list[str] | None = None) -> None:
+    """Print the whole stack's figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rollouts", type=int, default=2_000)
+    parser.add_argument("--profile", action="store_true")
+    asked = parser.parse_args(given)
+    say_load("whole stack")
+    with tempfile.TemporaryDirectory(prefix="rollbook-whole-stack-") as name, model() as url:
+        folder = Path(name)
+        write_rows(folder / "rows.jsonl", asked.rollouts)
+        if asked.profile:
+            profiled(arguments(folder, url, "embedded"))
+            return
+        say(folder, url, "embedded", EMBEDDED)
+        say(folder, url, "processes", PROCESSES)
+
+
+def profiled(command: list[str]) -> None:
+    """Print what share of a run's CPU time each package and each of our rooms takes."""
+    from rollbook.cli import main as gym  # noqa: PLC0415  not loaded to measure other processes
+
+    profile = cProfile.Profile()
+    sys.argv = ["gym", *command]
+    with suppress(SystemExit):
+        profile.runcall(gym)
+    taken: Counter[str] = Counter()
+    for (file, _, _), (_, _, own, _, callers) in pstats.Stats(profile).stats.items():
+        if file == "~":
+            for (caller, _, _), (_, _, seconds, _) in callers.items():
+                taken[place(caller)] += seconds
+        else:
+            taken[place(file)] += own
+    whole = sum(taken.values())
+    for name, seconds in taken.most_common(24):
+        print(f"{name:34} {seconds:7.2f} s  {seconds / whole:5.1%}", flush=True)
+
+
+def place(file: str) -> str:
+    """Return the room or the package that a source file belongs to."""
+    for mark, parts in (("/src/rollbook/", 2), ("/site-packages/", 1)):
+        if mark in file:
+            return "/".join(file.partition(mark)[2].split("/")[:parts]).removesuffix(".py")
+    return "standard library"
+
+
+if __name__ == "__main__":
+    main()
