@@ -25,6 +25,7 @@ from rollbook.servers.wire.connecting import connected
 from rollbook.servers.wire.connection import Connection
 from rollbook.servers.wire.names import Names
 from rollbook.servers.wire.resting import IDLE_SECONDS, Resting
+from rollbook.servers.wire.room import Room, connections_that_fit
 from rollbook.servers.wire.target import JSON, Endpoint, Target, request_of, target_of
 
 CONNECT_SECONDS: Final = 10.0
@@ -83,6 +84,7 @@ class Poster:
         self._names = Names()
         self._lines: dict[Endpoint, _Line] = {}
         self._open: set[Connection] = set()
+        self._room = Room(self._open, connections_that_fit())
         self._sweeping: asyncio.TimerHandle | None = None
 
     async def post(
@@ -126,7 +128,7 @@ class Poster:
             if exchange.status is None:
                 line.resting.broke(connection, self._now())
             raise send_failed(server, masked_urls(url, ""), broken, exchange) from (broken.__cause__ or broken)
-        if not idle or not line.resting.put(connection, idle, self._now()):
+        if self._room.is_wanted or not idle or not line.resting.put(connection, idle, self._now()):
             connection.abort()
         elif self._sweeping is None:
             self._sweep_later()
@@ -139,9 +141,11 @@ class Poster:
 
     async def _come_up(self, server: str, target: Target, line: _Line, gone: Callable[[], bool] | None) -> Connection:
         """Return a new connection, tried for until the grace is over."""
-        deadline = self._now() + self._grace_seconds
+        deadline: float | None = None
         while True:
+            await self._make_room()
             began = self._now()
+            deadline = began + self._grace_seconds if deadline is None else deadline
             try:
                 connection = await connected(
                     target.endpoint, self._names, self._connect_seconds, lambda: self._new(line)
@@ -160,12 +164,25 @@ class Poster:
                 line.quiet_until = -math.inf
                 line.resting.came_up(min(connection.round_trip, self._now() - began))
                 return connection
+            finally:
+                self._room.opening_ended()
             await asyncio.sleep(self._retry_seconds)
             if self._closed:
                 raise _client_is_closed()
 
+    async def _make_room(self) -> None:
+        """Return when another connection may be opened; those that rest make way first."""
+        if self._room.is_full:
+            for line in self._lines.values():
+                line.resting.close_idle()
+        await self._room.enter()
+
     def _new(self, line: _Line) -> Connection:
-        return Connection(self.tcp_keepalive, self._open, lambda lost: line.resting.lost(lost, self._now()))
+        def ended(connection: Connection) -> None:
+            line.resting.lost(connection, self._now())
+            self._room.has_changed()
+
+        return Connection(self.tcp_keepalive, self._open, ended)
 
     def _sweep_later(self) -> None:
         self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_SECONDS, self._sweep)
