@@ -1,4 +1,4 @@
-"""How many two-turn rollouts with a tool call the whole stack carries: collector, servers, a model that answers at once.
+"""How many two-turn rollouts with a tool call the whole stack carries: collector, servers, and a quick model.
 
 Rules:
 * The rate is the session's own, from its first send to its last commit; starting servers does not count.

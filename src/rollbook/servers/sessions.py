@@ -11,6 +11,7 @@ Source: servers.md §3.4.
 import hashlib
 import hmac
 import json
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -18,6 +19,7 @@ from uuid import uuid4
 
 from fastapi import FastAPI
 from itsdangerous import BadSignature, TimestampSigner
+from itsdangerous.encoding import base64_encode, int_to_bytes
 from itsdangerous.signer import SigningAlgorithm
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import sessions
@@ -29,6 +31,7 @@ from rollbook.servers.session_key import SESSION_ID_KEY
 
 _Session: Final[type[dict[str, Any]]] = getattr(sessions, "Session", dict)
 _VARY: Final = (b"vary", b"Cookie")
+_PLAIN_ID: Final = re.compile(r"[0-9a-f-]+")
 _GONE: Final = "expires=Thu, 01 Jan 1970 00:00:00 GMT; "
 
 
@@ -50,6 +53,14 @@ class _Signer(TimestampSigner):
         super().__init__(secret)
         self._derived = super().derive_key(secret)
         self.algorithm = _OneKey(self._derived)
+        self._second, self._stamp = -1, b""
+
+    def sign(self, value: str | bytes) -> bytes:
+        now = self.get_timestamp()
+        if now != self._second:
+            self._second, self._stamp = now, self.sep + base64_encode(int_to_bytes(now))
+        stamped = (value.encode() if isinstance(value, str) else value) + self._stamp
+        return stamped + self.sep + base64_encode(self.algorithm.get_signature(self._derived, stamped))
 
     def derive_key(self, secret_key: str | bytes | None = None) -> bytes:
         del secret_key
@@ -87,7 +98,7 @@ class SignedSessions(SessionMiddleware):
             varying.add_vary_header("Cookie")
             raw = varying.raw
         if session:
-            data = self.signer.sign(b64encode(json.dumps(session).encode())).decode()
+            data = self.signer.sign(b64encode(_as_json(session))).decode()
             raw.append((b"set-cookie", f"{self.session_cookie}={data}{self._attributes}".encode("latin-1")))
         elif came:
             gone = f"{self.session_cookie}=null; path={self.path}; {_GONE}{self.security_flags}"
@@ -101,6 +112,14 @@ class SignedSessions(SessionMiddleware):
             return dict(json.loads(b64decode(self.signer.unsign(cookie.encode(), max_age=self.max_age))))
         except BadSignature:
             return None
+
+
+def _as_json(session: Mapping[str, object]) -> bytes:
+    """Return a session as the standard library's JSON; most hold an id and nothing else."""
+    name = session.get(SESSION_ID_KEY)
+    if len(session) == 1 and isinstance(name, str) and _PLAIN_ID.fullmatch(name):
+        return b'{"%s": "%s"}' % (SESSION_ID_KEY.encode(), name.encode())
+    return json.dumps(session).encode()
 
 
 class SessionIdMiddleware:

@@ -178,6 +178,8 @@ async def _embedded(server: EmbeddedServer, call: Call) -> EmbeddedResponse | No
         server.open_port()
         return None
     limits = effective_timeout(call.options.get("timeout"), current_client_settings())
+    if limits.total is None:
+        return await server.call(asked, limits.sock_read)
     async with asyncio.timeout(limits.total):
         return await server.call(asked, limits.sock_read)
 

@@ -9,13 +9,16 @@ Source: servers.md §4.2; RFC 6265 §5.2.
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from http.cookies import CookieError, Morsel, SimpleCookie
-from typing import Final
+from typing import Any, Final
 
 _NO_TEXT: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 _QUOTED_PAIR: Final = re.compile(r'[ \t]*([^=;"]+)=[ \t]*("(?:[^\\"]|\\.)*")[ \t]*(?=;|$)')
 _PAIR: Final = re.compile(r"([^=;]+)=([^;]*)")
 _DECODER: Final = SimpleCookie()
+_RESERVED: Final[Morsel[str]] = Morsel()
+_MOST_ATTRIBUTES: Final = 256
 _FLAGS: Final = frozenset({"secure", "httponly"})
 
 
@@ -37,14 +40,23 @@ def _morsel(field: str) -> "Morsel[str] | None":
         morsel.set(name, _decoded(coded), coded)
     except CookieError:
         return None
-    for attribute in field[pair.end() :].split(";"):
+    for key, value in _attributes(field[pair.end() :]):
+        morsel[key] = value
+    return morsel
+
+
+@lru_cache(maxsize=_MOST_ATTRIBUTES)
+def _attributes(text: str) -> tuple[tuple[str, Any], ...]:
+    """Return what stands behind a cookie's value, which is the same for all cookies of a server."""
+    found: list[tuple[str, Any]] = []
+    for attribute in text.split(";"):
         key, _, value = attribute.partition("=")
         key = key.strip().lower()
         if key in _FLAGS:
-            morsel[key] = True
-        elif morsel.isReservedKey(key):
-            morsel[key] = _decoded(value.strip())
-    return morsel
+            found.append((key, True))
+        elif _RESERVED.isReservedKey(key):
+            found.append((key, _decoded(value.strip())))
+    return tuple(found)
 
 
 def _decoded(coded: str) -> str:

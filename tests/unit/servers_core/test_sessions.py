@@ -1,0 +1,50 @@
+"""Session cookies are those of Starlette and itsdangerous, whoever signs and whoever reads."""
+
+import json
+from base64 import b64decode, b64encode
+
+import pytest
+from itsdangerous import TimestampSigner
+
+from rollbook.servers.sessions import SignedSessions
+
+KEY = "Server___it"
+SESSIONS = [
+    {"session_id": "0d0c9a2e-41de-4b0a-9a35-0f2b7e6c1d11"},
+    {"session_id": 'a "quoted" one'},
+    {"session_id": "x", "agent_session_id": "agent-session-1"},
+    {"session_id": "é"},
+]
+
+
+async def nothing(_scope, _receive, _send):
+    raise AssertionError
+
+
+def sessions() -> SignedSessions:
+    return SignedSessions(nothing, KEY, KEY)
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_a_cookie_is_signed_as_itsdangerous_signs(session):
+    (_, (name, cookie)) = sessions().closed([], session, came=False)
+    value = cookie.decode().partition("=")[2].partition(";")[0].encode()
+    opened = TimestampSigner(KEY).unsign(value, max_age=60)
+    assert (name, b64decode(opened)) == (b"set-cookie", json.dumps(session).encode())
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_a_cookie_that_itsdangerous_signed_is_read(session):
+    value = TimestampSigner(KEY).sign(b64encode(json.dumps(session).encode()))
+    scope = {"headers": [(b"cookie", b"other=1; " + KEY.encode() + b"=" + value)]}
+    assert sessions().opened(scope)
+    assert scope["session"] == session
+
+
+@pytest.mark.parametrize("signer", [TimestampSigner("another key"), TimestampSigner(KEY, salt="other")])
+def test_a_cookie_under_another_key_opens_a_new_session(signer):
+    value = signer.sign(b64encode(json.dumps(SESSIONS[0]).encode()))
+    scope = {"headers": [(b"cookie", KEY.encode() + b"=" + value)]}
+    assert not sessions().opened(scope)
+    assert set(scope["session"]) == {"session_id"}
+    assert scope["session"] != SESSIONS[0]
