@@ -24,8 +24,8 @@ from rollbook.clock import Clock
 from rollbook.dispatch.completion_budget import DispatchBudget, DispatchLatencyTracker
 from rollbook.dispatch.completions import BoundedCompletions, Completions, EagerCompletions, Start
 from rollbook.dispatch.transport import Transport
-from rollbook.errors import ConfigError
-from rollbook.records.exchange import Exchange, Reply
+from rollbook.dispatch.waiting import to_the_end
+from rollbook.records.exchange import Exchange, Reply, Upload
 from rollbook.servers.client import ServerClient
 from rollbook.servers.serving.remote import RemoteDeployment
 
@@ -109,24 +109,7 @@ class _Carrying:
         await self.transport.aclose()
         sink = self.rollouts.handover.sink
         if sink is not None:
-            sink.close()
-
-
-def refuse_shards(record_output_dir: object, record_shard: object, record_omitted_rollouts: object) -> None:
-    """Refuse what nothing acts on yet.
-
-    Raises:
-        ConfigError: names the argument.
-
-    """
-    given = {
-        "record_output_dir": record_output_dir is not None,
-        "record_shard": record_shard is not None,
-        "record_omitted_rollouts": bool(record_omitted_rollouts),
-    }
-    named = [name for name, is_given in given.items() if is_given]
-    if named:
-        raise ConfigError(f"{', '.join(named)}: recording the rollouts of a direct call is not supported yet")
+            await to_the_end(sink.close())
 
 
 def _completions(starts: Iterator[Start[RowResult]], total: int, limit: int | None) -> Completions[RowResult]:
@@ -140,7 +123,7 @@ class StartedWhenUsed:
         self._deployment = deployment
         self._ready: asyncio.Task[None] | None = None
 
-    async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
+    async def send(self, server: str, path: str, body: bytes | Upload, exchange: Exchange | None = None) -> Reply:
         """Post `body` to `path` of the server instance `server`; see `Transport`."""
         if self._ready is None:
             self._ready = asyncio.create_task(self._deployment.start())

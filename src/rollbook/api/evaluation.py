@@ -20,7 +20,7 @@ from rollbook.api.collecting import Collecting
 from rollbook.api.driver import check_driver
 from rollbook.api.options import run_of
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
-from rollbook.api.session import Planned, Session
+from rollbook.api.session import Planned, PlannedFor, Session
 from rollbook.api.unsupported import refuse_unsupported
 from rollbook.clock import Clock, SystemClock
 from rollbook.dispatch.observing import Guarded
@@ -242,7 +242,7 @@ class _Evaluation:
         if self._settings.disable_aggregation:
             session.notes.append("aggregation is off; the servers' own metrics were not computed")
             return []
-        return await aggregate(self._paths, session.standings, session.planned_of(), session.deployment)
+        return await aggregate(self._paths, session.standings, PlannedFor(session), session.deployment)
 
     def _result(self, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
         notes = self._session.notes

@@ -262,13 +262,30 @@ class Session:
         names = set(self.standings.columns.names)
         return len({self.directory.find(agent, server).server for agent, server in names if agent or server}) > 1
 
-    def planned_of(self) -> Counter[tuple[str, int]]:
-        """Count the plan's rollouts by (server, task)."""
-        counts: Counter[tuple[str, int]] = Counter()
-        for line in planned_lines(self.run.paths, self.manifest):
+
+@dataclass(frozen=True, slots=True)
+class PlannedFor:
+    """What the plan of a session holds for each environment server."""
+
+    session: Session
+
+    def rollouts(self, server: str) -> int:
+        """Return how many rollouts of the plan go to `server`."""
+        groups, _ = self.session.standings.counted(self.session.rules)
+        names = ((group.agent, group.server, group.coverage.planned) for group in groups)
+        return sum(count for agent, stamped, count in names if count and self._goes_to(agent, stamped, server))
+
+    def by_task(self, server: str) -> Counter[int]:
+        """Return how many rollouts of the plan go to `server`, by task."""
+        counts: Counter[int] = Counter()
+        for line in planned_lines(self.session.run.paths, self.session.manifest):
             planned = planned_line(line.text)
-            counts[self.directory.find(planned.agent, planned.server).server, planned.key.task] += 1
+            if self._goes_to(planned.agent, planned.server, server):
+                counts[planned.key.task] += 1
         return counts
+
+    def _goes_to(self, agent: str | None, stamped: str | None, server: str) -> bool:
+        return self.session.directory.find(agent, stamped).server == server
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ Rules:
 
 from typing import Protocol
 
-from rollbook.records.exchange import Exchange, Reply
+from rollbook.records.exchange import Exchange, Reply, Upload
 
 
 class Transport(Protocol):
     """Where requests go: servers in this process, or over HTTP."""
 
-    async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
+    async def send(self, server: str, path: str, body: bytes | Upload, exchange: Exchange | None = None) -> Reply:
         """Post `body` (JSON) to `path` of the server instance `server`.
 
         Raises:

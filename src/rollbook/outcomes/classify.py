@@ -35,6 +35,7 @@ from rollbook.records.task import Rollout
 _SUCCESSES: Final = range(200, 300)
 _REDIRECTS: Final = range(300, 400)
 _SHORT_OF_FILES: Final = ("Errno 23]", "Errno 24]", "Too many open files")
+_LOCAL: Final = "LocalResourceError"
 _UNREACHABLE: Final = "transport_unreachable"
 
 
@@ -131,7 +132,7 @@ def _unreadable(reply: Reply, exception_type: str, message: str) -> Ending:
 
 
 def _transport_kind(failure: SendFailed) -> str:
-    if any(sign in failure.message for sign in _SHORT_OF_FILES):
+    if failure.exception_type == _LOCAL or any(sign in failure.message for sign in _SHORT_OF_FILES):
         return "transport_local_resource"
     if failure.delivery is Delivery.NOT_SENT:
         return _UNREACHABLE

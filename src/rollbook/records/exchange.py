@@ -8,10 +8,10 @@ Rules:
 Source: collection.md §3.6, §3.7.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from rollbook.errors import RollbookError
 from rollbook.records.failure_kinds import GATEWAY_STATUSES, Delivery
@@ -27,6 +27,19 @@ class Reply:
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Upload(Protocol):
+    """A request's body that is not held in memory."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        ...
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield it from its beginning."""
+        ...
 
 
 class SendFailed(RollbookError):  # noqa: N818  an observation of one exchange, not an error of the program

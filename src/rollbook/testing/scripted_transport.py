@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from rollbook.records.exchange import Exchange, Phase, Reply
+from rollbook.records.exchange import Exchange, Phase, Reply, Upload
 
 Answer = Callable[[Mapping[str, object]], Reply | Exception]
 
@@ -67,9 +67,10 @@ class ScriptedTransport:
             self._changed.clear()
             await self._changed.wait()
 
-    async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
+    async def send(self, server: str, path: str, body: bytes | Upload, exchange: Exchange | None = None) -> Reply:
         """Take the request down, and answer it when replies may go."""
-        request = Sent(server, path, msgspec.json.decode(body, type=dict[str, object]))
+        whole = body if isinstance(body, bytes) else b"".join(body.pieces())
+        request = Sent(server, path, msgspec.json.decode(whole, type=dict[str, object]))
         self._take(request)
         if exchange is not None:
             exchange.host = server

@@ -9,50 +9,26 @@ Source: collection.md §6.1, §6.3, §1.10.
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from contextlib import ExitStack
+from typing import Final, Protocol
 
 import msgspec
 
 from rollbook.dispatch.transport import Transport
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import read_lines
 from rollbook.ledger.whole_file import whole_file
-from rollbook.plan.targets import name_in
-from rollbook.records.codec import File, encode
+from rollbook.records.codec import encode
 from rollbook.records.exchange import Reply, SendFailed
-from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, RolloutKey
-from rollbook.records.json_values import JsonMapping, JsonObject
-from rollbook.records.keys import (
-    AGENT_REF_KEY,
-    BULKY_KEYS,
-    NG_ENVIRONMENT_SERVER_KEY,
-    RESPONSE_KEY,
-)
+from rollbook.records.identity import TASK_INDEX_KEY_NAME
+from rollbook.records.json_values import JsonObject
+from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
 from rollbook.records.nesting import not_too_deep
-from rollbook.records.outcome import Result
-from rollbook.records.reading import UNREADABLE, read_row
-from rollbook.records.record import Record
 from rollbook.records.standing import Standings
+from rollbook.verbs.light_rows import ServerResults, labels_of, results_by_server
 
 _OK: Final = 200
-_KEPT_OF_RESPONSE: Final = ("usage", "incomplete_details")
 _SHOWN: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class ServerResults:
-    """The rows that one environment server produced, without their bulk, in (task, rollout) order."""
-
-    server: str
-    rows: tuple[JsonMapping, ...]
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """The agents that the rows name."""
-        return tuple(sorted({name for row in self.rows if (name := name_in(row.get(AGENT_REF_KEY)))}))
 
 
 class _Metrics(msgspec.Struct):
@@ -68,93 +44,40 @@ class _Metrics(msgspec.Struct):
 _METRICS: Final = msgspec.json.Decoder(_Metrics)
 
 
-async def aggregate(
-    paths: RunPaths, standings: Standings, planned: Mapping[tuple[str, int], int], transport: Transport
-) -> list[JsonObject]:
-    """Ask every server for the metrics of the results that stand, write the metrics file, and return its entries.
+class Planned(Protocol):
+    """What a server cannot know of the results that it was not sent."""
 
-    `planned` counts the plan's rollouts by (server, task): what a server cannot know of the results it was not sent.
-    """
-    groups = results_by_server(paths, standings)
-    labels = labels_of(groups)
-    entries = await asyncio.gather(*(_entry(group, labels[group.server], planned, transport) for group in groups))
+    def rollouts(self, server: str) -> int:
+        """Return how many rollouts of the plan go to `server`."""
+        ...
+
+    def by_task(self, server: str) -> Mapping[int, int]:
+        """Return how many rollouts of the plan go to `server`, by task."""
+        ...
+
+
+async def aggregate(paths: RunPaths, standings: Standings, plan: Planned, transport: Transport) -> list[JsonObject]:
+    """Ask every server for the metrics of the results that stand, write the metrics file, and return its entries."""
+    with ExitStack() as holding:
+        groups = await asyncio.to_thread(results_by_server, paths, standings, holding)
+        labels = labels_of(groups)
+        entries = await asyncio.gather(*(_entry(group, labels[group.server], plan, transport) for group in groups))
     with whole_file(paths.aggregate_metrics) as file:
-        file.write(msgspec.json.format(encode_list(entries), indent=2) + b"\n")
+        file.write(msgspec.json.format(_array(entries), indent=2) + b"\n")
     return list(entries)
 
 
-def results_by_server(paths: RunPaths, standings: Standings) -> tuple[ServerResults, ...]:
-    """Return the results that stand, without their bulk, grouped by the server that produced them."""
-    groups: defaultdict[str, list[JsonObject]] = defaultdict(list)
-    for row in _standing_rows(paths, standings):
-        groups[str(row.get(NG_ENVIRONMENT_SERVER_KEY))].append(row)
-    return tuple(ServerResults(server, tuple(sorted(rows, key=_position))) for server, rows in sorted(groups.items()))
+def _array(entries: Iterable[JsonObject]) -> bytes:
+    return b"[" + b",".join(map(encode, entries)) + b"]"
 
 
-def labels_of(groups: tuple[ServerResults, ...]) -> Mapping[str, str]:
-    """Return what each server's entry is called: its agent where no other server has that agent, else the server."""
-    wanted = {group.server: group.agents[0] if len(group.agents) == 1 else group.server for group in groups}
-    names = list(wanted.values())
-    return {server: name if names.count(name) == 1 else server for server, name in wanted.items()}
-
-
-def light_row(row: JsonMapping) -> JsonObject:
-    """Return `row` without its bulky values; of the response only usage and the reason of an early end stay."""
-    light = {key: value for key, value in row.items() if key not in BULKY_KEYS}
-    response = row.get(RESPONSE_KEY)
-    if isinstance(response, Mapping):
-        kept = {key: response[key] for key in _KEPT_OF_RESPONSE if response.get(key) is not None}
-        if kept:
-            light[RESPONSE_KEY] = kept
-    return light
-
-
-def encode_list(entries: list[JsonObject] | tuple[JsonObject, ...]) -> bytes:
-    """Return `entries` as a JSON array."""
-    return b"[" + b",".join(encode(entry) for entry in entries) + b"]"
-
-
-def _standing_rows(paths: RunPaths, standings: Standings) -> Iterable[JsonObject]:
-    """Return one light row for each rollout of which a result stands; who let damaged lines pass, goes on without."""
-    rows: dict[RolloutKey, JsonObject] = {}
-    for number, line in read_lines(paths.output):
-        try:
-            record = read_row(line, File.RESULTS)
-        except UNREADABLE:
-            continue
-        stands = standings.of(record.key)
-        if stands is not None and _lies_at(stands, record, number):
-            rows[record.key] = light_row(msgspec.json.decode(line, type=dict[str, object]))
-    return rows.values()
-
-
-def _lies_at(stands: Record, record: Record, number: int) -> bool:
-    """Whether line `number` of the results, which holds `record`, is the one that stands.
-
-    What this session wrote has no place yet: its attempt tells. A row that names no run may have been given another
-    attempt number by the fold than the one in the file: its place tells.
-    """
-    if stands.place is not None:
-        return stands.place.file is File.RESULTS and stands.place.line == number
-    named = (record.run_id, record.attempt)
-    return isinstance(stands.outcome, Result) and named == (stands.run_id, stands.attempt)
-
-
-def _position(row: JsonMapping) -> tuple[int, int]:
-    task, rollout = row.get(TASK_INDEX_KEY_NAME), row.get(ROLLOUT_INDEX_KEY_NAME)
-    return (task if isinstance(task, int) else 0, rollout if isinstance(rollout, int) else 0)
-
-
-async def _entry(
-    group: ServerResults, label: str, planned: Mapping[tuple[str, int], int], transport: Transport
-) -> JsonObject:
+async def _entry(group: ServerResults, label: str, plan: Planned, transport: Transport) -> JsonObject:
     entry: JsonObject = {AGENT_REF_KEY: {"name": label}, NG_ENVIRONMENT_SERVER_KEY: group.server}
-    body = b'{"verify_responses":' + encode_list([dict(row) for row in group.rows]) + b"}"
     try:
-        reply = await transport.send(group.server, "/aggregate_metrics", body)
+        reply = await transport.send(group.server, "/aggregate_metrics", group.body)
     except SendFailed as failure:
         return entry | _failed(failure.exception_type, failure.message, failure.status)
-    return entry | covered(_metrics(reply), group, planned)
+    return entry | covered(_metrics(reply), group, plan)
 
 
 def _metrics(reply: Reply) -> JsonObject:
@@ -171,22 +94,24 @@ def _metrics(reply: Reply) -> JsonObject:
     return named
 
 
-def covered(metrics: JsonObject, group: ServerResults, planned: Mapping[tuple[str, int], int]) -> JsonObject:
+def covered(metrics: JsonObject, group: ServerResults, plan: Planned) -> JsonObject:
     """Return a server's metrics with what they cover of the plan: each task's share and, if any is missing, the sum."""
-    expected = sum(count for (server, _), count in planned.items() if server == group.server)
-    missing = expected - len(group.rows)
-    share = {"coverage/expected": expected, "coverage/scored": len(group.rows), "coverage/missing": missing}
+    expected = plan.rollouts(group.server)
+    missing = expected - group.rows
+    share = {"coverage/expected": expected, "coverage/scored": group.rows, "coverage/missing": missing}
     for name in ("agent_metrics", "key_metrics") if missing > 0 else ():
         metrics[name] = _object(metrics[name]) | share
     tasks = metrics["group_level_metrics"]
-    for task in tasks if isinstance(tasks, list) else ():
-        _cover_task(task, group.server, planned)
+    if isinstance(tasks, list) and tasks:
+        planned = plan.by_task(group.server)
+        for task in tasks:
+            _cover_task(task, planned)
     return metrics
 
 
-def _cover_task(task: JsonObject, server: str, planned: Mapping[tuple[str, int], int]) -> None:
+def _cover_task(task: JsonObject, planned: Mapping[int, int]) -> None:
     index, found = task.get(TASK_INDEX_KEY_NAME), task.get("num_rollouts")
-    count = planned.get((server, index)) if isinstance(index, int) else None
+    count = planned.get(index) if isinstance(index, int) else None
     if count and isinstance(found, int):
         task["expected_num_rollouts"], task["missing_num_rollouts"] = count, count - found
         task["reward_profile_completion_pct"] = 100.0 * found / count

@@ -1,3 +1,5 @@
+from contextlib import ExitStack
+
 import msgspec
 import pytest
 
@@ -5,7 +7,8 @@ from rollbook.ledger.history import read_history
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.exchange import Reply, SendFailed
 from rollbook.records.failure_kinds import Delivery
-from rollbook.verbs.aggregate import aggregate, labels_of, light_row, results_by_server
+from rollbook.verbs.aggregate import aggregate
+from rollbook.verbs.light_rows import labels_of, light_row, results_by_server
 
 ANSWER = b'{"agent_metrics":{"x":1},"key_metrics":{},"group_level_metrics":[],"perf_summary":null,"extra":1}'
 
@@ -18,11 +21,26 @@ class Servers:
 
     async def send(self, server, path, body, exchange=None):
         assert path == "/aggregate_metrics"
-        self.asked[server] = msgspec.json.decode(body)["verify_responses"]
+        sent = b"".join(body.pieces())
+        assert len(sent) == body.size
+        self.asked[server] = msgspec.json.decode(sent)["verify_responses"]
         answer = self.answers.get(server, Reply(200, ANSWER))
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+
+class Plan:
+    """What is planned, by (server, task)."""
+
+    def __init__(self, counts=None):
+        self.counts = counts or {}
+
+    def rollouts(self, server):
+        return sum(self.by_task(server).values())
+
+    def by_task(self, server):
+        return {task: count for (named, task), count in self.counts.items() if named == server}
 
 
 def row(task, server, agent="a", **extra):
@@ -51,7 +69,7 @@ def standings_of(paths):
 async def test_each_server_is_asked_once_for_its_own_rows_in_task_order(paths):
     write(paths, row(2, "e1"), row(0, "e2", "b"), row(1, "e1"))
     servers = Servers()
-    entries = await aggregate(paths, standings_of(paths), {}, servers)
+    entries = await aggregate(paths, standings_of(paths), Plan(), servers)
     assert [found["_ng_task_index"] for found in servers.asked["e1"]] == [1, 2]
     assert [entry["agent_ref"]["name"] for entry in entries] == ["a", "b"]
     assert msgspec.json.decode(paths.aggregate_metrics.read_bytes()) == entries
@@ -64,7 +82,7 @@ async def test_a_server_that_cannot_answer_leaves_the_others_their_metrics(paths
     entries = await aggregate(
         paths,
         standings_of(paths),
-        {},
+        Plan(),
         Servers({"down": failed, "broken": Reply(500, b'"boom"'), "odd": Reply(200, b'{"agent_metrics":null}')}),
     )
     found = {entry["_ng_environment_server"]: entry.get("aggregation_error") for entry in entries}
@@ -81,20 +99,23 @@ def test_a_row_sheds_its_bulk_and_keeps_usage():
         "ng_trajectory": {},
         "reward": 1,
     }
-    assert light_row(heavy) == {"reward": 1, "response": {"usage": {"n": 1}}}
-    assert light_row({"response": {"output": [], "usage": None}}) == {}
+    assert light_row(msgspec.json.encode(heavy)) == b'{"reward":1,"response":{"usage":{"n":1}}}'
+    assert light_row(b'{"response":{"output":[],"usage":null}}') == b"{}"
+    assert light_row(b'{"response":"no object","x":1}') == b'{"x":1}'
 
 
 def test_two_servers_of_one_agent_are_labelled_by_server(paths):
     write(paths, row(0, "s1"), row(1, "s2"), row(2, "s3", "other"))
-    assert labels_of(results_by_server(paths, standings_of(paths))) == {"s1": "s1", "s2": "s2", "s3": "other"}
+    with ExitStack() as holding:
+        found = results_by_server(paths, standings_of(paths), holding)
+    assert labels_of(found) == {"s1": "s1", "s2": "s2", "s3": "other"}
 
 
 async def test_a_late_result_of_an_older_attempt_is_no_part_of_the_metrics(paths):
     managed = {"_ng_run_id": "r"}
     write(paths, row(0, "e", **managed, _ng_attempt_index=1), row(0, "e", **managed, reward=0.0))
     servers = Servers()
-    await aggregate(paths, standings_of(paths), {}, servers)
+    await aggregate(paths, standings_of(paths), Plan(), servers)
     assert [(found["_ng_attempt_index"], found["reward"]) for found in servers.asked["e"]] == [(1, 1.0)]
 
 
@@ -104,7 +125,7 @@ async def test_metrics_say_what_they_cover_of_the_plan(paths):
         {"_ng_task_index": n, "num_rollouts": 1, "expected_num_rollouts": 1, "missing_num_rollouts": 0} for n in (0, 1)
     ]
     answer = {"agent_metrics": {"mean/reward": 1.0}, "key_metrics": {}, "group_level_metrics": tasks}
-    planned = {("e", 0): 1, ("e", 1): 4, ("other", 0): 9}
+    planned = Plan({("e", 0): 1, ("e", 1): 4, ("other", 0): 9})
     servers = Servers({"e": Reply(200, msgspec.json.encode(answer))})
     (entry,) = await aggregate(paths, standings_of(paths), planned, servers)
     coverage = {"coverage/expected": 5, "coverage/scored": 2, "coverage/missing": 3}
@@ -117,5 +138,5 @@ async def test_metrics_say_what_they_cover_of_the_plan(paths):
 
 async def test_a_whole_run_adds_no_coverage_keys(paths):
     write(paths, row(0, "e"))
-    (entry,) = await aggregate(paths, standings_of(paths), {("e", 0): 1}, Servers())
+    (entry,) = await aggregate(paths, standings_of(paths), Plan({("e", 0): 1}), Servers())
     assert entry["agent_metrics"] == {"x": 1}

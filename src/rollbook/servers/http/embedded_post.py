@@ -12,7 +12,7 @@ from typing import Final
 
 from aiohttp import ClientError
 
-from rollbook.records.exchange import DEADLINE_HEADER, Exchange, Phase, Reply, SendFailed
+from rollbook.records.exchange import DEADLINE_HEADER, Exchange, Phase, Reply, SendFailed, Upload
 from rollbook.servers.http.embedded_call import EmbeddedRequest
 from rollbook.servers.http.embedded_registry import EmbeddedServer, find_embedded
 from rollbook.servers.wire.body import too_large
@@ -24,7 +24,7 @@ _DEADLINE: Final = DEADLINE_HEADER.lower()
 _HEADERS: Final = {"accept": "*/*", "user-agent": "rollbook", "content-type": "application/json"}
 
 
-async def post_embedded(server: str, url: str, body: bytes, exchange: Exchange, limit: int) -> Reply | None:
+async def post_embedded(server: str, url: str, body: bytes | Upload, exchange: Exchange, limit: int) -> Reply | None:
     """POST `body` to `url` in this process and return the reply, of `limit` bytes at most; None if it is not here.
 
     Raises:
@@ -42,7 +42,8 @@ async def post_embedded(server: str, url: str, body: bytes, exchange: Exchange, 
     if exchange.seconds is not None:
         headers = {**_HEADERS, _DEADLINE: deadline_value(exchange.seconds)}
     try:
-        request = EmbeddedRequest("POST", embedded.base_url, target_of(url).path, headers, body)
+        whole = body if isinstance(body, bytes) else b"".join(body.pieces())
+        request = EmbeddedRequest("POST", embedded.base_url, target_of(url).path, headers, whole)
         return await _answered(embedded, request, exchange, limit)
     except Broken as broken:
         raise send_failed(server, url, broken, exchange) from broken

@@ -19,7 +19,7 @@ from omegaconf import DictConfig
 
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import ServerRefNotFoundError
-from rollbook.records.exchange import Exchange, Reply, SendFailed
+from rollbook.records.exchange import Exchange, Reply, SendFailed, Upload
 from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.http.addresses import AddressBook
 from rollbook.servers.wire.poster import CONNECT_GRACE_SECONDS, CONNECT_SECONDS, MAX_REPLY_BYTES, Poster
@@ -50,7 +50,7 @@ class Deployment(Protocol):
         """Stop what `start` started; closing twice does no harm."""
         ...
 
-    async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
+    async def send(self, server: str, path: str, body: bytes | Upload, exchange: Exchange | None = None) -> Reply:
         """POST a JSON body to a server instance, once.
 
         Raises:
@@ -65,7 +65,7 @@ async def post_once(
     addresses: AddressBook,
     server: str,
     path: str,
-    body: bytes,
+    body: bytes | Upload,
     *,
     exchange: Exchange | None = None,
     gone: Callable[[], bool] | None = None,

@@ -23,7 +23,7 @@ from rollbook.config.instances import require_server_instances
 from rollbook.config.parser import set_global_config_dict
 from rollbook.config.types import ServerInstanceConfig
 from rollbook.errors import ConfigError, ServingError
-from rollbook.records.exchange import Exchange, Reply
+from rollbook.records.exchange import Exchange, Reply, Upload
 from rollbook.servers.base import SimpleServer
 from rollbook.servers.client import ServerClient
 from rollbook.servers.http.addresses import AddressBook, port_key_of, top_level
@@ -141,7 +141,7 @@ class EmbeddedDeployment:
         await self._poster.aclose()
         await global_aiohttp_client_exit()
 
-    async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
+    async def send(self, server: str, path: str, body: bytes | Upload, exchange: Exchange | None = None) -> Reply:
         """POST a JSON body to a server, once; see `Deployment.send`."""
         return await post_once(self._poster, self._addresses, server, path, body, exchange=exchange)
 

@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from rollbook.config.instances import require_server_instances
 from rollbook.config.types import ServerInstanceConfig
 from rollbook.errors import ConfigError, ServingError
-from rollbook.records.exchange import Exchange, Reply
+from rollbook.records.exchange import Exchange, Reply, Upload
 from rollbook.servers.client import ServerStatus, probe
 from rollbook.servers.http.addresses import AddressBook, port_key_of, top_level
 from rollbook.servers.http.client_pool import (
@@ -235,7 +235,7 @@ class ProcessDeployment:
         await self._poster.aclose()
         await global_aiohttp_client_exit()
 
-    async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
+    async def send(self, server: str, path: str, body: bytes | Upload, exchange: Exchange | None = None) -> Reply:
         """POST a JSON body to a server, once; a server that has ended is not waited for. See `Deployment.send`."""
         process = self._processes.get(server)
 

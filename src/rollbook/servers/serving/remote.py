@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import ServingError
-from rollbook.records.exchange import Exchange, Reply
+from rollbook.records.exchange import Exchange, Reply, Upload
 from rollbook.servers.head_lookup import fetch_global_config
 from rollbook.servers.http.addresses import AddressBook, top_level
 from rollbook.servers.http.client_settings import read_client_settings
@@ -79,7 +79,7 @@ class RemoteDeployment:
         """Close this loop's connections; the servers go on."""
         await self._poster.aclose()
 
-    async def send(self, server: str, path: str, body: bytes, exchange: Exchange | None = None) -> Reply:
+    async def send(self, server: str, path: str, body: bytes | Upload, exchange: Exchange | None = None) -> Reply:
         """POST a JSON body to a server, once; see `Deployment.send`."""
         return await post_once(self._poster, self._looked_up()[1], server, path, body, exchange=exchange)
 

@@ -1,7 +1,7 @@
 """One socket, which carries one request at a time.
 
 Rules:
-* Head and body go out in one write, and go out once.
+* Head and body go out in one write, and go out once; a body that is not in memory follows in pieces.
 * A connection that says anything while nobody asks, or ends, is closed.
 * Cancelling a request closes its connection at once.
 
@@ -14,8 +14,8 @@ import select
 import socket
 import struct
 import sys
-from collections.abc import Callable, Mapping, MutableSet
-from typing import Final, cast
+from collections.abc import Callable, Iterator, Mapping, MutableSet
+from typing import Any, Final, cast
 
 from rollbook.records.exchange import Exchange, Phase, Reply
 from rollbook.servers.http.socket_options import tune_socket
@@ -37,6 +37,7 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
+        "_full",
         "_lost",
         "_opened",
         "_options",
@@ -64,6 +65,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._reader: ReplyReader | None = None
         self._reply: asyncio.Future[Reply] | None = None
+        self._full: asyncio.Future[None] | None = None
         self.closed = True
         self.idle_since = 0.0
         self.idle_until = 0.0
@@ -88,8 +90,12 @@ class Connection(asyncio.Protocol):
         """
         return not (self.closed or self._transport.is_closing() or self._readable.poll(0))
 
-    async def carry(self, request: bytes, exchange: Exchange, limit: int) -> tuple[Reply, float]:
+    async def carry(
+        self, request: bytes, exchange: Exchange, limit: int, pieces: Iterator[bytes] | None = None
+    ) -> tuple[Reply, float]:
         """Send a request; return its reply, and how long the connection may then lie idle, in seconds.
+
+        `pieces` are what follows `request`, where it does not hold the whole body.
 
         Raises:
             Broken: no whole reply came; the connection is closed.
@@ -101,6 +107,8 @@ class Connection(asyncio.Protocol):
         try:
             exchange.enter(_WAITING)
             transport.write(request)
+            if pieces is not None:
+                await self._write_all(pieces, awaited)
             reply = await awaited
         except BaseException:
             self.abort()
@@ -111,6 +119,26 @@ class Connection(asyncio.Protocol):
             del awaited
         unsent = transport.get_write_buffer_size()
         return reply, 0.0 if self.closed or unsent else reader.idle_seconds
+
+    async def _write_all(self, pieces: Iterator[bytes], awaited: asyncio.Future[Reply]) -> None:
+        """Write as fast as they are taken, until there is a reply."""
+        for piece in pieces:
+            if awaited.done():
+                return
+            self._transport.write(piece)
+            if self._full is not None:
+                waits: tuple[asyncio.Future[Any], ...] = (self._full, awaited)
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+
+    def pause_writing(self) -> None:
+        """Wait before more is written."""
+        self._full = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        """Write on."""
+        if self._full is not None and not self._full.done():
+            self._full.set_result(None)
+        self._full = None
 
     def data_received(self, data: bytes) -> None:
         """Read on."""
@@ -135,6 +163,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Settle what is under way."""
         self.closed = True
+        self.resume_writing()
         self._ended(exc)
         self._opened.discard(self)
         self._lost(self)

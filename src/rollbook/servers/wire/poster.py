@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from rollbook.config.secrets import masked_urls
-from rollbook.records.exchange import Exchange, Reply, SendFailed
+from rollbook.records.exchange import Exchange, Reply, SendFailed, Upload
 from rollbook.servers.http.socket_options import TCP_KEEPALIVE
 from rollbook.servers.wire.broken import Broken, Kind
 from rollbook.servers.wire.connecting import connected
@@ -91,7 +91,7 @@ class Poster:
         self,
         server: str,
         url: str,
-        body: bytes,
+        body: bytes | Upload,
         exchange: Exchange,
         *,
         headers: Mapping[str, str] = JSON,
@@ -102,7 +102,7 @@ class Poster:
         Args:
             server: whose address it is, for messages.
             url: the absolute address, http or https.
-            body: what is posted.
+            body: what is posted; one that is not in memory goes out piece by piece.
             exchange: is told how far the request has come; its `seconds` go along as `X-Rollout-Deadline`.
             headers: what else the request says.
             gone: tells that the server will not come up any more, which ends the grace.
@@ -117,13 +117,15 @@ class Poster:
         try:
             target = target_of(url)
             exchange.host = target.authority
-            request = request_of(target, headers, exchange.seconds, body)
+            whole, further = (body, 0) if isinstance(body, bytes) else (b"", body.size)
+            request = request_of(target, headers, exchange.seconds, whole, further)
             line = self._lines.get(target.endpoint) or self._line_to(target.endpoint)
             connection = line.resting.take(self._now()) or await self._come_up(server, target, line, gone)
         except Broken as broken:
             raise send_failed(server, masked_urls(url, ""), broken, exchange) from (broken.__cause__ or broken)
         try:
-            reply, idle = await connection.carry(request, exchange, self.max_reply_bytes)
+            pieces = None if isinstance(body, bytes) else body.pieces()
+            reply, idle = await connection.carry(request, exchange, self.max_reply_bytes, pieces)
         except Broken as broken:
             if exchange.status is None:
                 line.resting.broke(connection, self._now())

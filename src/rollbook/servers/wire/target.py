@@ -80,8 +80,12 @@ def deadline_value(seconds: float) -> str:
     return f"{seconds:.3f}".rstrip("0").rstrip(".")
 
 
-def request_of(target: Target, headers: Mapping[str, str], seconds: float | None, body: bytes) -> bytes:
+def request_of(
+    target: Target, headers: Mapping[str, str], seconds: float | None, body: bytes, further: int = 0
+) -> bytes:
     """Return head and body of a request as they are written, in one piece; `seconds` is what it may take, if limited.
+
+    `further` bytes of the body are written after it.
 
     Raises:
         ValueError: a header that HTTP cannot carry.
@@ -90,7 +94,7 @@ def request_of(target: Target, headers: Mapping[str, str], seconds: float | None
     lines = _JSON_LINES if headers is JSON else b"".join(_line(name, value) for name, value in headers.items())
     if seconds is not None:
         lines += _line(DEADLINE_HEADER, deadline_value(seconds))
-    return b"%b%bContent-Length: %d\r\n\r\n%b" % (target.head, lines, len(body), body)
+    return b"%b%bContent-Length: %d\r\n\r\n%b" % (target.head, lines, len(body) + further, body)
 
 
 @lru_cache(maxsize=64)
