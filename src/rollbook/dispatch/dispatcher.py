@@ -77,6 +77,7 @@ class Dispatcher:
             spending=spending,
             look_ahead=policy.look_ahead,
             whole_tasks=policy.whole_tasks,
+            observe=self.observe,
         )
         self.lanes: Lanes | None = None
         self.policy = policy

@@ -6,7 +6,7 @@ Rules:
 * Looking for the next one holds nothing up: where an iterator yields None it has found none for a while, and whatever
   else the process does has its turn. One lane looks at a time.
 * A lane that is cancelled while it looks takes no rollout with it.
-* A budget that is used up ends admission for all that is left.
+* A budget that is used up ends admission for all that is left, and whoever looks on is told.
 
 Source: collection.md §3.1, §3.4, §3.5.
 """
@@ -21,6 +21,7 @@ from rollbook.dispatch.budget import Spending
 from rollbook.dispatch.ceilings import Ceilings
 from rollbook.dispatch.stop import Stop
 from rollbook.dispatch.waiting import first_of
+from rollbook.records.event import Observe, RunNoted, observe_nothing
 from rollbook.records.task import Rollout
 
 _NOTHING: Final = object()
@@ -39,6 +40,7 @@ class Supply:
         spending: Spending | None = None,
         look_ahead: int = 1,
         whole_tasks: bool = False,
+        observe: Observe = observe_nothing,
     ) -> None:
         self._owed = owed
         self._stop = stop
@@ -47,6 +49,7 @@ class Supply:
         self._look_ahead = look_ahead
         self._whole_tasks = whole_tasks
         self._spending = spending
+        self._observe = observe
         self._looking = asyncio.Lock()
         self._changed = asyncio.Event()
         self._passed_over: dict[str, deque[Rollout]] = {}
@@ -104,6 +107,7 @@ class Supply:
             refusal = self._spending.refusal(self._clock.monotonic())
             if refusal is not None and self._has_more():
                 self._stop.drain(refusal)
+                self._observe(RunNoted(f"{refusal}: nothing further is started; what is in flight runs to its end"))
         return not self._stop.closed.is_set()
 
     def _has_more(self) -> bool:
