@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from fastapi import FastAPI
 from itsdangerous import BadSignature, TimestampSigner
-from itsdangerous.encoding import base64_encode, int_to_bytes
+from itsdangerous.encoding import base64_decode, base64_encode, bytes_to_int, int_to_bytes
 from itsdangerous.signer import SigningAlgorithm
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import sessions
@@ -62,6 +62,15 @@ class _Signer(TimestampSigner):
         stamped = (value.encode() if isinstance(value, str) else value) + self._stamp
         return stamped + self.sep + base64_encode(self.algorithm.get_signature(self._derived, stamped))
 
+    def opened(self, cookie: bytes, max_age: int) -> bytes:
+        """Return what was signed, as `unsign` does, which tells what is wrong with a cookie that is not in order."""
+        stamped, _, signature = cookie.rpartition(self.sep)
+        if hmac.compare_digest(signature, base64_encode(self.algorithm.get_signature(self._derived, stamped))):
+            value, _, stamp = stamped.rpartition(self.sep)
+            if 0 <= self.get_timestamp() - bytes_to_int(base64_decode(stamp)) <= max_age:
+                return value
+        return self.unsign(cookie, max_age)
+
     def derive_key(self, secret_key: str | bytes | None = None) -> bytes:
         del secret_key
         return self._derived
@@ -72,7 +81,8 @@ class SignedSessions(SessionMiddleware):
 
     def __init__(self, app: ASGIApp, secret_key: str, session_cookie: str) -> None:
         super().__init__(app, secret_key, session_cookie)
-        self.signer = _Signer(secret_key)
+        self.signer = self._signer = _Signer(secret_key)
+        self._max_age = self.max_age or 0
         self._attributes = f"; path={self.path}; Max-Age={self.max_age}; {self.security_flags}"
 
     def opened(self, scope: Scope) -> bool:
@@ -98,7 +108,7 @@ class SignedSessions(SessionMiddleware):
             varying.add_vary_header("Cookie")
             raw = varying.raw
         if session:
-            data = self.signer.sign(b64encode(_as_json(session))).decode()
+            data = self._signer.sign(b64encode(_as_json(session))).decode()
             raw.append((b"set-cookie", f"{self.session_cookie}={data}{self._attributes}".encode("latin-1")))
         elif came:
             gone = f"{self.session_cookie}=null; path={self.path}; {_GONE}{self.security_flags}"
@@ -109,7 +119,7 @@ class SignedSessions(SessionMiddleware):
         if cookie is None:
             return None
         try:
-            return dict(json.loads(b64decode(self.signer.unsign(cookie.encode(), max_age=self.max_age))))
+            return dict(json.loads(b64decode(self._signer.opened(cookie.encode(), self._max_age))))
         except BadSignature:
             return None
 

@@ -1,6 +1,7 @@
 """Session cookies are those of Starlette and itsdangerous, whoever signs and whoever reads."""
 
 import json
+import time
 from base64 import b64decode, b64encode
 
 import pytest
@@ -48,3 +49,23 @@ def test_a_cookie_under_another_key_opens_a_new_session(signer):
     assert not sessions().opened(scope)
     assert set(scope["session"]) == {"session_id"}
     assert scope["session"] != SESSIONS[0]
+
+
+def aged(seconds: int) -> bytes:
+    """A cookie that was signed so long ago; negative in the future."""
+    signer = TimestampSigner(KEY)
+    signer.get_timestamp = lambda: int(time.time()) - seconds
+    return signer.sign(b64encode(json.dumps(SESSIONS[0]).encode()))
+
+
+@pytest.mark.parametrize(("seconds", "held"), [(0, True), (13 * 86_400, True), (15 * 86_400, False), (-9, False)])
+def test_a_cookie_is_read_for_fourteen_days(seconds, held):
+    value = aged(seconds)
+    assert sessions().opened({"headers": [(b"cookie", KEY.encode() + b"=" + value)]}) is held
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b".", b"..", b"a.b.c", aged(0)[:-1], b"x" + aged(0), aged(0).replace(b".", b"")]
+)
+def test_a_cookie_that_is_broken_opens_a_new_session(value):
+    assert not sessions().opened({"headers": [(b"cookie", KEY.encode() + b"=" + value)]})
