@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from figures import GYM, RUNS, Process, median, run, say_figure, say_load
+from folder import RESULT_BYTES
 
 SECONDS = 1.5
 MEGABYTES = 120
@@ -26,12 +27,12 @@ LONGEST_ROW = 4096
 
 
 @contextmanager
-def served() -> Iterator[int]:
-    """Give the port of a stub that answers while the block lasts."""
+def served(reply_bytes: int = RESULT_BYTES) -> Iterator[int]:
+    """Give the port of a stub that answers while the block lasts, with replies of so many bytes."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    stub = [sys.executable, str(Path(__file__).with_name("stub.py")), str(port)]
+    stub = [sys.executable, str(Path(__file__).with_name("stub.py")), str(port), str(reply_bytes)]
     with subprocess.Popen(stub, stdout=subprocess.PIPE, text=True) as process:
         try:
             if process.stdout is None or process.stdout.readline() != "ready\n":

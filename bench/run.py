@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("start_up", "fold", "resume", "append", "whole_stack")
+NAMES = ("start_up", "dispatch", "memory", "whole_stack", "fold", "resume", "append")
 
 
 def main(names: list[str]) -> int:
