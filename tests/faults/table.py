@@ -153,6 +153,11 @@ FAULTS = (
         Says(reply(BOMB, b"Content-Encoding: gzip")),
         lost(DROP, "ReplyTooLarge", ClientPayloadError, 200),
     ),
+    Fault(
+        "503 cut short",
+        Says(reply(b"no", status=b"503 No", length=9), Then.CLOSE),
+        lost(DROP, "ClientPayloadError", ClientPayloadError, 503),
+    ),
     Fault("300-deep JSON", Says(reply(DEEP)), result=deep(300)),
     Fault("NaN", Says(reply(b'{"reward":NaN}')), JSON_FAULT),
     Fault("lone surrogate", Says(reply(b'{"reward":1.0,"a":"\\ud800"}')), JSON_FAULT),
