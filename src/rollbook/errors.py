@@ -14,7 +14,8 @@
     │   ├── ResumeRefusedError                   a resume by settings or a plan that are not those of the run
     │   ├── IncompleteEvaluationError            a strict run that did not complete
     │   └── LedgerError                          a file that could not be written or read
-    │       └── DamagedRunError                  files of a run that contradict each other or lost bytes
+    │       ├── DamagedRunError                  files of a run that contradict each other or lost bytes
+    │       └── ShardTakenOverError              a shard that somebody else opened since
     ├── ServingError                             servers that did not start, died, or cannot be found
     │   ├── ServerDiedError, PortTakenError, EndpointNotReadyError
     │   ├── HeadServerUnreachableError           (also ValueError) no head server answers
@@ -165,6 +166,10 @@ class DamagedRunError(LedgerError):
     """Files of a run that cannot all be right: a line that is no record, lost bytes, records of another run."""
 
     exit_code = 5
+
+
+class ShardTakenOverError(LedgerError):
+    """A shard that another call opened after the one that writes it; names the shard."""
 
 
 class ServingError(RollbookError, RuntimeError):

@@ -55,11 +55,11 @@ class CompletedRollout:
 class RolloutSink(Protocol):
     """Who records the rollouts of a call."""
 
-    async def write(self, completed: CompletedRollout) -> None:
+    async def write(self, completed: CompletedRollout) -> object:
         """Record one that was sent or refused; what this raises, its awaitable raises. It is not cut short."""
         ...
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Be told, once, that every rollout ended or that the iterator was closed; no rollout follows."""
         ...
 

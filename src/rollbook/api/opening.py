@@ -8,7 +8,7 @@ Source: collection.md §1.8, §5.1, §5.2, §5.4; cases RC-16, RC-18, RC-20.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
@@ -29,7 +29,7 @@ from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject
 from rollbook.records.manifest import PlanDigest, RunManifest
 from rollbook.records.reading import planned_line
-from rollbook.recovery.agreement import Difference, differences, verdict
+from rollbook.recovery.agreement import WHAT_NEXT, Difference, differences, verdict
 from rollbook.recovery.drift import INPUTS, SETTINGS, Drift, instance_of
 from rollbook.recovery.fingerprint import configuration_sha256, fingerprints
 from rollbook.recovery.plan_digest import PlanComparison, added_lines, compare_plans
@@ -60,22 +60,26 @@ command does with a run."""
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a run's answers depend on, as this command says it."""
+    """What a run's answers depend on, as this command says it. `held`: digests of files that are not in place yet."""
 
     settings: RolloutCollectionConfig
     config: DictConfig
     cap: int
+    held: Mapping[str, str] = field(default_factory=dict)
 
     def keys(self, agents: Iterable[str], servers: Iterable[str]) -> dict[str, str]:
         """Return one digest a dotted key for everything that rollouts of `agents` and `servers` depend on."""
-        read = dict(self._inputs())
         settings = self.settings.model_dump(mode="json", exclude=_NOT_OF_THE_RUN)
-        contents = {f"{INPUTS}.{name}": digest for name, digest in read.items()}
-        return fingerprints(settings, resolved(self.config), agents, servers) | contents
+        return fingerprints(settings, resolved(self.config), agents, servers) | self.input_keys()
+
+    def input_keys(self) -> dict[str, str]:
+        """Return the digests of the files that are read, by dotted keys."""
+        return {f"{INPUTS}.{name}": digest for name, digest in self._inputs()}
 
     def _inputs(self) -> Iterator[tuple[str, str]]:
         """Yield the settings that name what is read, with its digest: what is in it counts, and not where it lies."""
-        for name in _READ:
+        yield from self.held.items()
+        for name in (name for name in _READ if name not in self.held):
             given = getattr(self.settings, name)
             path = resolve_read_path(given) if given is not None else None
             if path is not None and path.is_file():
@@ -111,8 +115,21 @@ class Agreed:
 def fresh_manifest(
     terms: Terms, plan: PlanDigest, names: Iterable[tuple[str | None, str | None]], clock: Clock
 ) -> RunManifest:
-    """Return the manifest of a run that starts now; `names` are the (agent, stamped server) pairs of its plan."""
-    keys = terms.keys(*_agents_and_servers(names))
+    """Return the manifest of a run that starts now; `names` are the (agent, stamped server) pairs of its plan.
+
+    Raises:
+        ConfigError: the configuration cannot be resolved.
+
+    """
+    return _manifest(terms, plan, terms.keys(*_agents_and_servers(names)), clock)
+
+
+def unidentified_manifest(terms: Terms, plan: PlanDigest, clock: Clock) -> RunManifest:
+    """Return the manifest of a run of whose configuration nothing is known; it covers what the run reads."""
+    return _manifest(terms, plan, terms.input_keys(), clock)
+
+
+def _manifest(terms: Terms, plan: PlanDigest, keys: Mapping[str, str], clock: Clock) -> RunManifest:
     return RunManifest(
         run_id=uuid4().hex,
         created_at=timestamp(clock.now()),
@@ -142,6 +159,8 @@ def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPath
         ResumeRefusedError: going on would mix answers or rewards of two settings.
 
     """
+    if manifest.not_resumable is not None and not terms.settings.allow_unsafe_resume:
+        raise ResumeRefusedError(f"{paths.output}: the resume is refused: {manifest.not_resumable}\n{WHAT_NEXT}")
     manifest, told = _with_terminal_timeouts(manifest, terms.settings)
     manifest, together = _with_groups(manifest, terms.settings)
     manifest, extended = _with_more_attempts(manifest, terms)

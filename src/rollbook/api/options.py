@@ -48,6 +48,8 @@ def sources_of(settings: RolloutCollectionConfig) -> Iterator[SourceRow]:
 def run_paths(settings: RolloutCollectionConfig) -> RunPaths:
     """Return the files of the settings' run; where the output is a link, beside the file that it leads to.
 
+    A run that is gone on with may read its own plan, which it does not write anew: that is how a shard is resumed.
+
     Raises:
         InputError: what the run reads is a file that it would write.
 
@@ -55,6 +57,8 @@ def run_paths(settings: RolloutCollectionConfig) -> RunPaths:
     output = Path(settings.output_jsonl_fpath)
     paths = RunPaths(output.resolve() if output.is_symlink() else output)
     written = {path.resolve() for path in paths.every_file}
+    if settings.resume_from_cache and not settings.overwrite and paths.manifest.exists():
+        written.discard(paths.materialized_inputs.resolve())
     for flag, name in (("--input", settings.input_jsonl_fpath), ("--prompt-config", settings.prompt_config)):
         if name is not None and resolve_read_path(name).resolve() in written:
             raise InputError(f"{flag} {name} is a file that this run writes; give another --output, or copy the rows")

@@ -16,13 +16,15 @@ from typing import Any
 import msgspec
 from omegaconf import DictConfig
 
-from rollbook.api.direct_call import DirectCall, Pacing, reached, refuse_shards
+from rollbook.api.direct_call import DirectCall, Pacing, reached
 from rollbook.api.direct_rollouts import Evidence, Handover
 from rollbook.api.direct_rows import RunNaming, direct_rows
 from rollbook.api.direct_sending import MOST_SENDS
 from rollbook.api.evaluation import evaluate
 from rollbook.api.request import EvaluationRequest, ServeMode
 from rollbook.api.row_results import RowResults
+from rollbook.api.shard_rows import shard_rows
+from rollbook.api.shards import ShardTarget, ShardTerms, open_shard
 from rollbook.clock import SystemClock
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.parser import get_global_config_dict
@@ -161,27 +163,38 @@ class RolloutCollectionHelper:
                 this call's run, their replies are looked at, and their routed failures are `RolloutFailure`.
             include_model_call_payloads: what enriched results carry of model calls.
             delete_model_call_capture: remove what was captured of model calls once it is in the result.
-            record_output_dir: not supported yet.
-            record_shard: not supported yet.
-            record_omitted_rollouts: not supported yet.
+            record_output_dir: record the rollouts in this folder, as a run that `gym eval run` can resume; enriches
+                the results. A rollout is handed over once its record is on disk.
+            record_shard: the label that names the run's files, `rollouts-<label>.jsonl` and its companions; what an
+                earlier call wrote under it is replaced at once. Rows get ids that begin with this run's.
+            record_omitted_rollouts: of a try that left no result, record that there was one.
 
         Raises:
             InputError: rows that lead nowhere or do not fit, all of them; nothing was sent. Also a `ValueError`.
             ConfigError: an argument that cannot be followed; names it.
             HeadServerUnreachableError: no head server answers.
+            LedgerError: the files of the shard cannot be written, or somebody else works on it. Awaitables raise
+                `ShardTakenOverError` once another call opened the label.
 
         """
         clock = SystemClock()
         began = clock.monotonic()
-        refuse_shards(record_output_dir, record_shard, record_omitted_rollouts)
+        target = ShardTarget.of(record_output_dir, record_shard, record_omitted=record_omitted_rollouts)
         tracker = latency_tracker if latency_tracker is not None else DispatchLatencyTracker()
         pacing = Pacing(semaphore, max_resident_tasks, dispatch_budget_s, drain_margin_s, tracker)
-        evidence = Evidence(include_model_call_payloads, delete_model_call_capture) if enrich_results else None
-        handover = Handover(route_failures_to_sidecar, typed=enrich_results, evidence=evidence)
+        enriches = enrich_results or target is not None
+        evidence = Evidence(include_model_call_payloads, delete_model_call_capture) if enriches else None
         client = self.setup_server_client(head_server_config)
-        run = RunNaming.of_call() if enrich_results else None
+        run = RunNaming.of_call() if enriches else None
+        if run is not None and target is not None:
+            examples = shard_rows(examples, run.otherwise)
         directory = Directory(client.global_config_dict)
-        rows = direct_rows(examples, directory, server=environment_server_name, run=run)
+        rows = direct_rows(examples, directory, server=environment_server_name, run=run, all_named=target is not None)
+        sink = None
+        if run is not None and target is not None:
+            terms = ShardTerms(run.otherwise, client.global_config_dict, route_failures_to_sidecar)
+            sink = open_shard(target, rows, terms, clock)
+        handover = Handover(route_failures_to_sidecar, typed=enriches, evidence=evidence, sink=sink)
         call = DirectCall(reached(client), clock, began, pacing, handover, MOST_SENDS if retry_requests else 1)
         return call.results(rows)
 

@@ -92,15 +92,15 @@ class Run:
             LedgerError: another process holds it, or another run writes one of its files.
 
         """
-        self._refuse_what_is_no_file()
+        self.refuse_what_is_no_file()
         refuse_files_of_others(self.paths.output)
         made = _missing_folders(self.paths.output.parent)
+        self.make_folder()
         with explained(self.paths):
-            self.paths.output.parent.mkdir(parents=True, exist_ok=True)
             self.lock.acquire()
         try:
             with explained(self.paths):
-                self._sweep()
+                self.sweep()
             yield
         finally:
             if not files_of(self.paths):
@@ -108,14 +108,20 @@ class Run:
             self.lock.release()
             _remove_empty(made)
 
-    def _sweep(self) -> None:
+    def make_folder(self) -> None:
+        """Make the folder that the run lies in."""
+        with explained(self.paths):
+            self.paths.output.parent.mkdir(parents=True, exist_ok=True)
+
+    def sweep(self) -> None:
         """Remove what a dead process was still writing aside, and settle what it had moved aside."""
         settle_asides(self.paths)
         for path in self.paths.every_file:
             for aside in path.parent.glob(f".{escape(path.name)}.*.tmp"):
                 aside.unlink(missing_ok=True)
 
-    def _refuse_what_is_no_file(self) -> None:
+    def refuse_what_is_no_file(self) -> None:
+        """Refuse an output of which a file is a folder, or lies in one that is none."""
         if self.paths.output.is_dir():
             raise LedgerError(
                 f"{self.paths.output} is a folder; give a file name, for example {self.paths.output}/r.jsonl"

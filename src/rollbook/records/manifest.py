@@ -52,7 +52,7 @@ class RunManifest(BaseModel):
 
     `output`: the name of the file of results; other names of that stem are not this run's. `adopted`: rows that name no
     run belong to it as well. `unreserved`: so many records of attempts of which no log tells were there when it was
-    adopted, or told to go on without them. `group_scored`: repeats of a task are scored together. Source: collection.md
+    adopted, or told to go on without them. `not_resumable`: why a resume refuses the run. `group_scored`: repeats of a task are scored together. Source: collection.md
     §1.8.
     """
 
@@ -74,6 +74,7 @@ class RunManifest(BaseModel):
     pending_rejudges: tuple[Mapping[str, object], ...] = ()
     adopted: bool = False
     unreserved: int = Field(default=0, ge=0)
+    not_resumable: str | None = None
     sessions: tuple[SessionEntry, ...] = ()
 
     @property

@@ -20,7 +20,7 @@ from rollbook.recovery.plan_digest import PlanComparison
 _SHOWN: Final = 12
 _MOST_IRRELEVANT: Final = 8
 _NULL: Final = digest_of(None)
-_WHAT_NEXT: Final = "start a new run with another --output, or go on anyway with +allow_unsafe_resume=true"
+WHAT_NEXT: Final = "start a new run with another --output, or go on anyway with +allow_unsafe_resume=true"
 _HOW_MANY: Final = (f"{SETTINGS}.limit", f"{SETTINGS}.num_repeats", f"{SETTINGS}.interleave_repeats")
 """What says how many rows there are, or in which order, and changes none."""
 
@@ -49,7 +49,7 @@ class Agreement:
     @property
     def refused(self) -> str | None:
         """Why the run must not go on, and what to type next; None when it may."""
-        return None if self.mixed is None else f"the resume is refused: {self.mixed}\n{_WHAT_NEXT}"
+        return None if self.mixed is None else f"the resume is refused: {self.mixed}\n{WHAT_NEXT}"
 
 
 def differences(old_keys: Mapping[str, str], new_keys: Mapping[str, str]) -> tuple[Difference, ...]:

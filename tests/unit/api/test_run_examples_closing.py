@@ -117,7 +117,7 @@ class Kept:
         await asyncio.sleep(0)
         self.told.append(completed)
 
-    def close(self):
+    async def close(self):
         self.closed += 1
 
 
