@@ -2,7 +2,8 @@
 
 Rules:
 * The value is known at once; whoever awaits it goes on once it is safe, or with the error that kept it from being so.
-* A wait cannot be cancelled: a cancellation is raised when what was handed over is safe.
+* A wait cannot be cancelled: a cancellation is raised when what was handed over is safe. The error that kept it from
+  being so goes before a cancellation.
 * What goes out in one commit shares one wait.
 
 Source: collection.md §3.2, §19.
@@ -38,7 +39,7 @@ class Commit(asyncio.Future[None]):
 
 
 class Handed(Generic[T]):
-    """A value that is on its way to the disk; `then` is done with it once it is there, and gives what awaiting gives."""
+    """A value that is on its way to the disk; `then` is done with it once it is there, and gives what a wait gives."""
 
     __slots__ = ("_commit", "_then", "value")
 
@@ -52,13 +53,16 @@ class Handed(Generic[T]):
         try:
             yield from self._commit
         except asyncio.CancelledError:
-            self._now_safe()
+            if self._commit.done():
+                self._commit.result()
+                self._now_safe()
             raise
         return self._now_safe()
 
     def _now_safe(self) -> T:
-        if self._then is not None and self._commit.done() and self._commit.exception() is None:
-            self.value = self._then(self.value)
+        then, self._then = self._then, None
+        if then is not None:
+            self.value = then(self.value)
         return self.value
 
     def of(self, value: U) -> "Handed[U]":

@@ -181,17 +181,17 @@ class Writer:
         try:
             await asyncio.to_thread(self._commit, batch)
         except LedgerError as error:
-            self._break(error, batch)
+            self._break(error)
         except (OSError, ValueError, MemoryError, RuntimeError) as error:
-            self._break(LedgerError(self._what_to_do(error)), batch)
+            self._break(LedgerError(self._what_to_do(error)))
         else:
             batch.are_safe = True
         finally:
             if not batch.are_safe and self._broken is None:
-                self._break(LedgerError(self._what_to_do("the writer was ended")), batch)
+                self._break(LedgerError(self._what_to_do("the writer was ended")))
             batch.commit.settle(self._broken)
 
-    def _break(self, error: LedgerError, batch: _Waiting) -> None:
+    def _break(self, error: LedgerError) -> None:
         self._broken = error
         self._waiting.commit.settle(error)
         self._waiting = _Waiting()
