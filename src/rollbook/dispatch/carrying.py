@@ -78,7 +78,7 @@ class Carrier:
         deadline: float | None = None
         retries = 0
         while True:
-            attempt = await self.outstanding.reserve(rollout)
+            attempt = await self._reserved(rollout)
             if self.stop.closed.is_set():
                 self.traffic.withdrawn(attempt)
                 await to_the_end(self.outstanding.refused(attempt, UNSENT))
@@ -99,6 +99,13 @@ class Carrier:
                 retry_in = refusal.retry_in
             if not await self.supply.admitted(rollout.server, retry_in):
                 return
+
+    async def _reserved(self, rollout: Rollout) -> Rollout:
+        try:
+            return await self.outstanding.reserve(rollout)
+        except BaseException:
+            self.traffic.withdrawn(rollout)
+            raise
 
     async def _send(self, attempt: Rollout, started: float) -> Answer | RunAgain:
         self.outstanding.sent(attempt)

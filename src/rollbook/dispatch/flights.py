@@ -51,7 +51,14 @@ class Flight:
 
     def was_given_up(self) -> bool:
         """Whether a cancellation that reached the wait was ours, and nobody else's as well."""
-        return self.given_up is not None and self._task is not None and self._task.uncancel() == 0
+        return self.given_up is not None and self.take_back() == 0
+
+    def take_back(self) -> int:
+        """Withdraw what giving up asked of the lane's task, once; return how many cancellations of it are left."""
+        task, self._task = self._task, None
+        if task is None:
+            return 0
+        return task.cancelling() if self.given_up is None else task.uncancel()
 
 
 class Flights:
@@ -70,12 +77,15 @@ class Flights:
 
     def begin(self, attempt: Rollout, began: float) -> Flight:
         """Note that `attempt` is sent off by the running task."""
+        if not self._out:
+            self._moved = self._now()
         flight = Flight(attempt, Exchange(self._now, self._limits.rollout), began)
         self._out[attempt.key] = flight
         return flight
 
     def end(self, flight: Flight) -> None:
         """Note that `flight` is over."""
+        flight.take_back()
         del self._out[flight.attempt.key]
         self._moved = self._now()
 
