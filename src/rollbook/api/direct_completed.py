@@ -106,6 +106,6 @@ def _with_delivery(ending: Ending, sends: Sends) -> Ending:
 
 def _untouched(reply: Reply, ending: Ending) -> JsonObject:
     if ending.kept is not None:
-        return dict(ending.payload)
+        return ending.fields()
     payload = msgspec.json.decode(not_too_deep(reply.body))
     return dict(payload) if isinstance(payload, Mapping) else {}

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from rollbook.outcomes.error_text import CAUSE_KEPT, innermost, kept_text
-from rollbook.outcomes.kept import may_stand, strict_object
+from rollbook.outcomes.kept import standing_text
 from rollbook.records.ending import Ending
 from rollbook.records.episode_reply import ending_of_episode
 from rollbook.records.exchange import Reply, SendFailed
@@ -27,6 +27,7 @@ from rollbook.records.failure_kinds import (
 )
 from rollbook.records.failure_report import FailureReport, report_in_headers
 from rollbook.records.json_values import JsonMapping, json_type
+from rollbook.records.keys import MASK_SAMPLE_KEY, REWARD_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import Failed, Masked, Scored, Unscored
 from rollbook.records.reply_codec import ending_of_payload, explained
@@ -35,6 +36,8 @@ from rollbook.records.task import Rollout
 _SUCCESSES: Final = range(200, 300)
 _REDIRECTS: Final = range(300, 400)
 _SHORT_OF_FILES: Final = ("Errno 23]", "Errno 24]", "Too many open files")
+_DECISIVE: Final = (REWARD_KEY, MASK_SAMPLE_KEY)
+"""Of a reply with no key of the collector, what tells how it ended."""
 _LOCAL: Final = "LocalResourceError"
 _UNREACHABLE: Final = "transport_unreachable"
 
@@ -67,13 +70,14 @@ def _ending(reply: Reply, rollout: Rollout) -> Ending:
 
 def plain_result(body: bytes) -> Ending | None:
     """Return the result that `body` is, when its text may stand as it came; None when it has to be looked at closer."""
-    payload = strict_object(body)
-    if payload is None or not may_stand(body, payload):
+    top = standing_text(body)
+    if top is None:
         return None
-    ending = ending_of_payload(payload)
+    decisive = {key: msgspec.json.decode(top[key]) for key in _DECISIVE if key in top}
+    ending = ending_of_payload(decisive)
     if not isinstance(ending.outcome, Scored | Masked | Unscored):
         return None
-    return Ending(ending.outcome, payload, kept=body)
+    return Ending(ending.outcome, kept=body)
 
 
 def ending_of_send_failure(failure: SendFailed) -> Ending:

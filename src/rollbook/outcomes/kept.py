@@ -5,6 +5,7 @@ Rules:
   the collector's; every other reply is decoded and written anew.
 * Compact is told by adding up: the keys and the values of an object, with what stands between them, are its whole text.
   A key that is there twice, one with an escape, and white space all leave a difference.
+* Only the top is read. Numbers there are finite; deeper, a number is JSON whatever its size.
 
 Source: collection.md §1.6, §4.1.
 """
@@ -13,38 +14,46 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-import orjson
 
 from rollbook.records.keys import COLLECTOR_STAMPS
+from rollbook.records.nesting import not_too_deep
+
+Top = Mapping[str, msgspec.Raw]
+"""The values at the top of an object, unread."""
 
 _TOP: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _AROUND_A_PAIR: Final = 4
 """Two quotes, a colon, and a comma or, at the end, a brace."""
+_HOLDERS: Final = b'{["'
+_REFUSED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def strict_object(body: bytes) -> dict[str, object] | None:
-    """Return what `body` says if it is a strict JSON object on one line, else None."""
-    if b"\n" in body or b"\r" in body:
+def standing_text(body: bytes) -> Top | None:
+    """Return what stands at the top of `body` when it needs nothing but our keys to be a line, else None."""
+    if b"\n" in body or b"\r" in body or not _is_utf8(body):
         return None
     try:
-        read = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        top = _TOP.decode(not_too_deep(body))
+        if not top or _told(top) != len(body) or _has_ours(top):
+            return None
+        for value in top.values():
+            if memoryview(value)[0] not in _HOLDERS:
+                msgspec.json.decode(value)
+    except _REFUSED:
         return None
-    return read if isinstance(read, dict) else None
+    return top
 
 
-def may_stand(body: bytes, payload: Mapping[str, object]) -> bool:
-    """Whether `body`, a strict object that reads as `payload`, needs nothing but our keys to be a line."""
-    if not payload or not COLLECTOR_STAMPS.isdisjoint(payload):
-        return False
-    if any(key.startswith("_ng_") for key in payload):
-        return False
+def _is_utf8(body: bytes) -> bool:
     try:
-        top = _TOP.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+        return body.isascii() or bool(body.decode())
+    except UnicodeDecodeError:
         return False
-    return _told(top) == len(body)
 
 
-def _told(top: Mapping[str, msgspec.Raw]) -> int:
-    return 1 + sum(len(memoryview(raw)) + len(key.encode()) + _AROUND_A_PAIR for key, raw in top.items())
+def _has_ours(top: Top) -> bool:
+    return not COLLECTOR_STAMPS.isdisjoint(top) or any(key.startswith("_ng_") for key in top)
+
+
+def _told(top: Top) -> int:
+    return 1 + sum(len(memoryview(value)) + len(key.encode()) + _AROUND_A_PAIR for key, value in top.items())

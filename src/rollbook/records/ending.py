@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import msgspec
 
 from rollbook.records.failure_report import FailureReport
+from rollbook.records.json_values import JsonObject
 from rollbook.records.outcome import Outcome
 
 
@@ -27,3 +28,9 @@ class Ending(msgspec.Struct, frozen=True):
     kept: bytes | None = None
     report: FailureReport | None = None
     unusable: bool = False
+
+    def fields(self) -> JsonObject:
+        """Return what the reply said."""
+        if self.kept is None:
+            return dict(self.payload)
+        return msgspec.json.decode(self.kept, type=dict[str, object])
