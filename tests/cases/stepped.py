@@ -10,7 +10,15 @@ import asyncio
 import heapq
 from collections.abc import Callable
 
+from omegaconf import OmegaConf
+
+from cases import peer as peers
 from cases.peer import Asked
+from cases.played import Played, Said
+from rollbook.api.evaluation import evaluate
+from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode
+from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.records.event import AttemptStarted, Event, Observe, both, observe_nothing
 
 _NOTHING_COMES_S = 0.2
 
@@ -64,3 +72,44 @@ class Stepping:
         self.clock.at = max(self.clock.at, ends)
         over.set()
         self._look()
+
+
+class SteppedRun:
+    """A run on `lanes` lanes, whose rollouts take as many seconds as `takes` says of their task."""
+
+    def __init__(self, played: Played, lanes: int, takes: Callable[[int], float]) -> None:
+        self.played = played
+        self.clock = SteppedClock()
+        self.begun = self.clock.at
+        self.lanes = lanes
+        played.stub.script = Stepping(self.clock, lanes, lambda asked: takes(asked.task))
+        self.events: list[Event] = []
+
+    def run(self, observe: Observe = observe_nothing, **settings: object) -> EvaluationResult:
+        """Run it in this process, by its own clock."""
+        given = {
+            "input_jsonl_fpath": str(self.played.input),
+            "output_jsonl_fpath": str(self.played.output),
+            "num_samples_in_parallel": self.lanes,
+            "route_failures_to_sidecar": True,
+            "retry_for_s": 0,
+            "durability": "off",
+        }
+        head = {"host": "127.0.0.1", "port": self.played.stub.port}
+        request = EvaluationRequest(
+            RolloutCollectionConfig.model_validate(given | settings),
+            OmegaConf.create({"head_server": head}),
+            ServeMode.NONE,
+            both(self.events.append, observe),
+        )
+        return asyncio.run(evaluate(request, self.clock))
+
+    @property
+    def started(self) -> list[float]:
+        """Seconds from the beginning to each start, in order."""
+        return [event.at - self.begun for event in self.events if isinstance(event, AttemptStarted)]
+
+    def resumed(self) -> Said:
+        """Resume without a budget, as fast as it goes."""
+        self.played.stub.script = peers.at_once
+        return self.played.resume("--concurrency", "8")

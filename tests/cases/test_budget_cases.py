@@ -4,69 +4,25 @@ Rules:
 * The server moves the time, so that how much of the budget is left at each start is exact.
 """
 
-import asyncio
 import json
 import random
 
 import pytest
-from omegaconf import OmegaConf
 
 from cases import peer as peers
 from cases.played import FAILURES, METRICS, PLAN, RESULTS, Played, key_of
-from cases.stepped import SteppedClock, Stepping
-from rollbook.api.evaluation import evaluate
-from rollbook.api.request import EvaluationRequest, ServeMode
-from rollbook.config.collection import RolloutCollectionConfig
+from cases.stepped import SteppedRun
 from rollbook.records.event import AttemptEnded, AttemptStarted
 from stub import adding
 
 SPENT = "not dispatched: dispatch budget exhausted"
 
 
-class Budgeted:
-    """A run of `tasks` rollouts on `lanes` lanes, each as long as `takes` says of its task."""
-
-    def __init__(self, folder, peer, tasks, lanes, takes):
-        self.played = Played(folder, peer, adding(tasks))
-        self.clock = SteppedClock()
-        self.begun = self.clock.at
-        self.lanes = lanes
-        peer.script = Stepping(self.clock, lanes, lambda asked: takes(asked.task))
-        self.events = []
-
-    def run(self, **settings):
-        """Run it in this process, by its own clock."""
-        played = self.played
-        given = {
-            "input_jsonl_fpath": str(played.input),
-            "output_jsonl_fpath": str(played.output),
-            "num_samples_in_parallel": self.lanes,
-            "route_failures_to_sidecar": True,
-            "retry_for_s": 0,
-            "durability": "off",
-        }
-        config = OmegaConf.create({"head_server": {"host": "127.0.0.1", "port": played.stub.port}})
-        request = EvaluationRequest(
-            RolloutCollectionConfig(**given | settings), config, ServeMode.NONE, self.events.append
-        )
-        return asyncio.run(evaluate(request, self.clock))
-
-    @property
-    def started(self):
-        """Seconds from the beginning to each start, in order."""
-        return [event.at - self.begun for event in self.events if isinstance(event, AttemptStarted)]
-
-    def resumed(self):
-        """Resume without a budget, as fast as it goes."""
-        self.played.stub.script = peers.at_once
-        return self.played.resume("--concurrency", "8")
-
-
 @pytest.fixture
 def budgeted(tmp_path):
-    """Return what makes a run of a budget."""
+    """Return what makes a run whose rollouts take as long as the test says."""
     with peers.serving() as peer:
-        yield lambda tasks, lanes, takes: Budgeted(tmp_path, peer, tasks, lanes, takes)
+        yield lambda tasks, lanes, takes: SteppedRun(Played(tmp_path, peer, adding(tasks)), lanes, takes)
 
 
 def random_lengths(seed):
