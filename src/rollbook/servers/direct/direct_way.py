@@ -97,7 +97,10 @@ class DirectWay:
         inner[_PLAIN] = _Plain(route, given, _WholeRequest(inner, again, body))
         rollout_id = context.rollout_id if context else None
         with rollout_context(rollout_id, training_capture=context is not None and context.training_capture):
-            await self._told(inner, again, send)
+            try:
+                await self._told(inner, again, send)
+            finally:
+                del inner[_PLAIN]  # it holds its request, which holds `inner`: nothing is left for the collector
 
     async def _in_session(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._sessions is None:
