@@ -78,7 +78,7 @@ def saved_row(ending: Ending, stamps: JsonMapping, run: RunStamp | None = None) 
     named = dict(stamps) | ({RUN_ID_KEY: run.run_id} if run else {})
     match ending.outcome:
         case Scored() | Masked() | Unscored():
-            return File.RESULTS, _without(ending.payload, _COLLECTOR_ONLY) | _explained(ending) | named
+            return File.RESULTS, _without(ending.fields(), _COLLECTOR_ONLY) | _explained(ending) | named
         case Failed() as failed:
             row = _failure_payload(ending.payload, failed) | failure_fields(failed)
             return File.FAILURES, row | _explained(ending) | _of_run(failed, ending, run, named) | named
