@@ -73,7 +73,7 @@ def explained(ending: Ending, report: FailureReport) -> Ending:
     """
     failed = ending.outcome
     if not isinstance(failed, Failed):
-        return msgspec.structs.replace(ending, report=report, kept=None)
+        return msgspec.structs.replace(ending, report=report, payload=ending.fields(), kept=None)
     kind = (report.kind or failed.kind) if ending.run_failed else (failed.kind or report.kind)
     if ending.run_failed:
         report = report.caused("collection", COLLECTION_DISPATCH_FAILED, http_status=_status_in(failed))
