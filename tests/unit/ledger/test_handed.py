@@ -1,4 +1,4 @@
-"""What was handed over, and those who wait for its commit: released together, told the truth, and never left waiting."""
+"""What was handed over, and those who wait for its commit: released together, told the truth, never left waiting."""
 
 import asyncio
 import errno

@@ -179,11 +179,11 @@ PAIRS = st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=6)
 
 
 @settings(max_examples=300, deadline=None)
-@given(PAIRS, ENCODERS, st.booleans())
-@example([("reward", 1.0)], msgspec.json.encode, False)
-@example([("a", 1), ("a", 2)], msgspec.json.encode, True)
-@example([("_ng_task_index", 9), ("reward", 1)], msgspec.json.encode, False)
-def test_whether_its_text_is_kept_or_not_a_line_says_what_the_reply_said_and_our_keys_once(pairs, encoder, repeats):
+@given(pairs=PAIRS, encoder=ENCODERS, repeats=st.booleans())
+@example(pairs=[("reward", 1.0)], encoder=msgspec.json.encode, repeats=False)
+@example(pairs=[("a", 1), ("a", 2)], encoder=msgspec.json.encode, repeats=True)
+@example(pairs=[("_ng_task_index", 9), ("reward", 1)], encoder=msgspec.json.encode, repeats=False)
+def test_whether_its_text_is_kept_or_not_a_line_says_what_the_reply_said_and_our_keys_once(*, pairs, encoder, repeats):
     body = object_of(pairs if repeats else [*dict(pairs).items()], encoder)
     ending = ending_of_reply(Reply(200, body), ROLLOUT)
     saved = saved_line(ROLLOUT, ending, STAMP)
