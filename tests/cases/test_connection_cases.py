@@ -156,3 +156,16 @@ def test_rc_42_calls_between_our_own_processes_ignore_proxy_variables(no_proxy, 
     assert made == []
     assert len(played.scored()) == 3
     assert len(played.stub.aggregated) == 1
+
+
+def test_rc_35_the_time_that_a_rollout_waits_for_a_connection_is_not_its_own(play):
+    async def three_tenths_of_a_second(asked):
+        await asked.after(0.3)
+
+    played = play(200)
+    played.stub.script = three_tenths_of_a_second
+    flags = ("--concurrency", "200", "--timeout", "1")
+    assert played.started(*flags, first=partial(few_files, 96, 96)).ended().code == 0
+    assert len(played.scored()) == 200
+    assert played.stub.most <= 48
+    assert played.rows(FAILURES) == []
