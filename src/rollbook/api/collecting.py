@@ -48,6 +48,7 @@ class Collecting:
         self.early: EarlyStop | None = None
         self.pace = Pace()
         self._ceilings: Ceilings | None = None
+        self._owed = 0
         self._session = session
         self._observe = both(observe, self.pace.observe)
         self._stop = stop
@@ -79,8 +80,9 @@ class Collecting:
         finally:
             await asyncio.to_thread(guarded.close)
 
-    async def run(self) -> None:
-        """Collect what the plan owes. Raises what dispatch does, and what a driver does."""
+    async def run(self, owed: int) -> None:
+        """Collect the `owed` rollouts of the plan. Raises what dispatch does, and what a driver does."""
+        self._owed = owed
         session, settings = self._session, self._session.request.settings
         if settings.rollout_collection_driver is not None:
             await drive(session, self._stop)
@@ -91,6 +93,9 @@ class Collecting:
         largest = session.standings.largest_task() if together else None
         self._ceilings = ceilings_of(settings, self._observe, floor=1 if largest is None else largest[1])
         self._observe(RunNoted(told_limits(policy.limits)))
+        if not settings.adaptive_concurrency:
+            now = session.clock.monotonic()
+            self._observe(ConcurrencyChanged(self._ceilings.limit or policy.lanes, "start", now))
         engine = Engine(
             session.rules,
             RunStamp(session.manifest.run_id, session.manifest.attempt_cap),
@@ -116,10 +121,13 @@ class Collecting:
         clock, paths = self._session.clock, self._session.run.paths
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(
-                served(paths, Steering(dispatcher), lambda text: self._observe(RunNoted(text)), clock)
+                served(paths, self._steering(dispatcher), lambda text: self._observe(RunNoted(text)), clock)
             )
             await stack.enter_async_context(self._queues_heard(dispatcher.ceilings))
             yield
+
+    def _steering(self, dispatcher: Dispatcher) -> Steering:
+        return Steering(dispatcher, self._owed, lambda: self.pace.ended)
 
     @asynccontextmanager
     async def _queues_heard(self, ceilings: Ceilings) -> AsyncIterator[None]:

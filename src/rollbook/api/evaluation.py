@@ -166,7 +166,7 @@ class _Evaluation:
             self._collecting.observe(planned)
             if plan.owed:
                 async with status.kept():
-                    await self._collecting.run()
+                    await self._collecting.run(plan.owed)
                 status = self._status_file()
         coverage = session.coverage()
         if not coverage.law_holds:

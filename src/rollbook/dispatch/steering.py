@@ -7,7 +7,7 @@ Rules:
 Source: collection.md §3.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from rollbook.dispatch.controls import ControlStatus, Requeued
@@ -20,10 +20,14 @@ _AGAIN: Final = "run again: asked for"
 
 
 class Steering:
-    """The `Controls` of a dispatcher."""
+    """The `Controls` of a dispatcher; `planned` rollouts are to be run, and `ended` says of how many that is over."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, planned: int | None = None, ended: Callable[[], int | None] = lambda: None
+    ) -> None:
         self._run = dispatcher
+        self._planned = planned
+        self._ended = ended
 
     def status(self) -> ControlStatus:
         """Say how the run is."""
@@ -31,6 +35,8 @@ class Steering:
         return ControlStatus(
             in_flight=len(self._run.flights),
             limit=self._run.ceilings.limit,
+            planned=self._planned,
+            ended=self._ended(),
             paused=self._run.supply.paused,
             draining=stop.closed.is_set(),
             stop_reason=stop.why,
