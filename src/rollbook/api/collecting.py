@@ -20,6 +20,7 @@ from rollbook.api.session import Session
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.dispatch.ceilings import Ceilings
 from rollbook.dispatch.dispatcher import Dispatcher
+from rollbook.dispatch.loop_lag import LoopLag
 from rollbook.dispatch.observing import Guarded
 from rollbook.dispatch.steering import Steering
 from rollbook.dispatch.stop import Stop
@@ -48,6 +49,7 @@ class Collecting:
         self.early: EarlyStop | None = None
         self.pace = Pace()
         self._ceilings: Ceilings | None = None
+        self._lag: LoopLag | None = None
         self._owed = 0
         self._session = session
         self._observe = both(observe, self.pace.observe)
@@ -60,6 +62,11 @@ class Collecting:
     def concurrency(self) -> tuple[ConcurrencyChanged, ...]:
         """How many rollouts were let be in flight, and since when."""
         return () if self._ceilings is None else self._ceilings.history
+
+    @property
+    def loop_lag(self) -> float | None:
+        """The event loop's lag while rollouts were collected, p99 in seconds; None when that took less than 2 s."""
+        return None if self._lag is None else self._lag.p99_of_all
 
     def observe(self, event: Event) -> None:
         """Tell whoever looks on."""
@@ -119,6 +126,7 @@ class Collecting:
     async def _steered(self, dispatcher: Dispatcher) -> AsyncIterator[None]:
         """Let other processes steer the run, and the model servers' queues be heard, while it goes on."""
         clock, paths = self._session.clock, self._session.run.paths
+        self._lag = dispatcher.lag
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(
                 served(paths, self._steering(dispatcher), lambda text: self._observe(RunNoted(text)), clock)

@@ -260,4 +260,5 @@ class _Evaluation:
             self._session.went_on_over_damage and bool(read_run(self._paths.output).damage),
             self._collecting.pace,
             self._collecting.concurrency,
+            self._collecting.loop_lag,
         )

@@ -53,7 +53,8 @@ class EvaluationResult:
     """What came of it: scores and what they cover, the servers' own metrics, and where the files are.
 
     `stopped` says why the run ended before its plan did, if it did; `damaged` that it went on over damage of its files
-    which is there still. `pace` says how fast the session went, `concurrency` how many rollouts it let be in flight.
+    which is there still. `pace` says how fast the session went, `concurrency` how many rollouts it let be in flight,
+    `loop_lag` what the event loop's lag was meanwhile (p99, in seconds).
     """
 
     scores: RunScores
@@ -65,6 +66,7 @@ class EvaluationResult:
     damaged: bool = False
     pace: Pace = field(default_factory=Pace)
     concurrency: tuple[ConcurrencyChanged, ...] = ()
+    loop_lag: float | None = None
 
 
 def deployment_for(request: EvaluationRequest) -> Deployment:
@@ -83,10 +85,14 @@ def deployment_for(request: EvaluationRequest) -> Deployment:
             logs = request.log_dir or _logs_beside(settings)
             return ProcessDeployment(config, logs, connect_grace=grace, connect_seconds=seconds, max_reply_bytes=most)
         case ServeMode.NONE:
+            from rollbook.servers.http.embedded_registry import hosts_servers  # noqa: PLC0415  the same
             from rollbook.servers.serving.remote import RemoteDeployment  # noqa: PLC0415  the same
 
             head = BaseServerConfig.model_validate(OmegaConf.to_container(config.head_server, resolve=True))
-            return RemoteDeployment(head, connect_grace=grace, connect_seconds=seconds, max_reply_bytes=most)
+            known = request.global_config if hosts_servers() else None
+            return RemoteDeployment(
+                head, connect_grace=grace, connect_seconds=seconds, max_reply_bytes=most, known=known
+            )
 
 
 def _with_absolute_input(request: EvaluationRequest) -> DictConfig:

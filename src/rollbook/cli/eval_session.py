@@ -110,7 +110,8 @@ def _dispatch(result: EvaluationResult) -> JsonObject:
     pace = result.pace
     told = {"attempts": pace.started, "ended": pace.ended, "refused": pace.refused, "seconds": pace.seconds}
     history = [asdict(change) for change in result.concurrency]
-    return {"dispatch": told | {"rollouts_per_second": pace.per_second, "concurrency": history}}
+    rates: JsonObject = {"rollouts_per_second": pace.per_second, "event_loop_lag_p99": result.loop_lag}
+    return {"dispatch": told | rates | {"concurrency": history}}
 
 
 def _show(result: EvaluationResult, *, as_json: bool) -> None:

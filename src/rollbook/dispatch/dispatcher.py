@@ -20,6 +20,7 @@ from rollbook.dispatch.ceilings import Ceilings
 from rollbook.dispatch.flights import Flights
 from rollbook.dispatch.lanes import Lanes
 from rollbook.dispatch.ledger_seam import Ledger
+from rollbook.dispatch.loop_lag import LoopLag
 from rollbook.dispatch.observing import Guarded
 from rollbook.dispatch.outstanding import Outstanding
 from rollbook.dispatch.policy import Dispatched, Policy
@@ -46,7 +47,7 @@ def always_of_use(_server: str, _ending: Ending) -> str | None:
 class Dispatcher:
     """Carries the rollouts that `owed` yields through a transport into records; None in it stands for a pause.
 
-    What steers a run while it goes on is `flights`, `ceilings`, `supply` and `lanes`.
+    What steers a run while it goes on is `flights`, `ceilings`, `supply`, `lanes` and `lag`.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Dispatcher:
             observe=self.observe,
         )
         self.lanes: Lanes | None = None
+        self.lag = LoopLag(clock)
         self.policy = policy
         self._outstanding = Outstanding(ledger)
         self._carrier = Carrier(

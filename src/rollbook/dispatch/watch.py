@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from rollbook.dispatch.dispatcher import Dispatcher
-from rollbook.dispatch.loop_lag import LoopLag
 
 SWEEP_SECONDS: Final = 0.25
 STALLED_SECONDS: Final = 30.0
@@ -22,8 +21,7 @@ STALLED_SECONDS: Final = 30.0
 @asynccontextmanager
 async def watched(dispatcher: Dispatcher) -> AsyncIterator[None]:
     """Watch `dispatcher` while the block runs."""
-    lag = LoopLag(dispatcher.clock)
-    tasks = [asyncio.create_task(work) for work in (watch(dispatcher, lag), lag.watch())]
+    tasks = [asyncio.create_task(work) for work in (watch(dispatcher), dispatcher.lag.watch())]
     try:
         yield
     finally:
@@ -32,7 +30,7 @@ async def watched(dispatcher: Dispatcher) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def watch(dispatcher: Dispatcher, lag: LoopLag) -> None:
+async def watch(dispatcher: Dispatcher) -> None:
     """Look over the flights of `dispatcher` and at its ceilings four times a second, until cancelled."""
     clock = dispatcher.clock
     while True:
@@ -41,5 +39,5 @@ async def watch(dispatcher: Dispatcher, lag: LoopLag) -> None:
         stalled = dispatcher.flights.stalled(STALLED_SECONDS)
         if stalled is not None:
             dispatcher.observe(stalled)
-        dispatcher.ceilings.tick(clock.monotonic(), lag.p99)
+        dispatcher.ceilings.tick(clock.monotonic(), dispatcher.lag.p99)
         dispatcher.adjust()
