@@ -14,6 +14,8 @@ Source: collection.md §3.1, §3.4, §3.5.
 import asyncio
 from collections import deque
 from collections.abc import Iterator
+from heapq import merge
+from itertools import count
 from typing import Final
 
 from rollbook.clock import Clock
@@ -52,7 +54,8 @@ class Supply:
         self._observe = observe
         self._looking = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._passed_over: dict[str, deque[Rollout]] = {}
+        self._passed_over: dict[str, deque[tuple[int, Rollout]]] = {}
+        self._place = count()
         self._is_read = False
         self._waiting = 0
         self._retrying = 0
@@ -68,16 +71,14 @@ class Supply:
         """Return the next rollout, or None when there is none, or none is to be sent any more."""
         async with self._looking:
             while self._may_start():
-                if self.paused or (self._whole_tasks and self._retrying > 0):
-                    await self._wait()
-                    continue
-                rollout = self._again_in_turn() or self._next_in_plan()
+                is_held = self.paused or (self._whole_tasks and self._retrying > 0)
+                rollout = None if is_held else self._again_in_turn() or self._next_in_plan()
                 if rollout is not None:
                     self._ceilings.began(rollout.server)
                     return rollout
                 if self._is_read and not self._passed_over:
                     return None
-                await (self._wait() if self._is_full() else self._clock.sleep(0))
+                await (self._wait() if is_held or self._is_full() else self._clock.sleep(0))
         return None
 
     async def admitted(self, server: str, after: float) -> bool:
@@ -98,8 +99,8 @@ class Supply:
 
     def left(self) -> Iterator[Rollout | None]:
         """Yield what was not handed out, once nothing is handed out any more."""
-        for waiting in self._passed_over.values():
-            yield from waiting
+        for _, rollout in merge(*self._passed_over.values()):
+            yield rollout
         yield from self._owed
 
     def _may_start(self) -> bool:
@@ -117,18 +118,19 @@ class Supply:
             if rollout is _NOTHING:
                 self._is_read = True
             elif isinstance(rollout, Rollout):
-                self._passed_over[rollout.server] = deque((rollout,))
+                self._pass_over(rollout)
         return bool(self._passed_over) or self._retrying > 0
 
     def _again_in_turn(self) -> Rollout | None:
         """Return the first of those that were passed over and have room now."""
-        for server, waiting in self._passed_over.items():
-            if self._has_room(server):
-                rollout = waiting.popleft()
-                if not waiting:
-                    del self._passed_over[server]
-                return rollout
-        return None
+        have_room = [waiting for server, waiting in self._passed_over.items() if self._has_room(server)]
+        if not have_room:
+            return None
+        first = min(have_room, key=lambda waiting: waiting[0][0])
+        _, rollout = first.popleft()
+        if not first:
+            del self._passed_over[rollout.server]
+        return rollout
 
     def _next_in_plan(self) -> Rollout | None:
         """Return the next rollout of the plan that has room, or None when the plan has none for a while."""
@@ -138,10 +140,13 @@ class Supply:
             except StopIteration:
                 self._is_read = True
                 break
-            if rollout is None or self._has_room(rollout.server):
+            if rollout is None or (rollout.server not in self._passed_over and self._has_room(rollout.server)):
                 return rollout
-            self._passed_over.setdefault(rollout.server, deque()).append(rollout)
+            self._pass_over(rollout)
         return None
+
+    def _pass_over(self, rollout: Rollout) -> None:
+        self._passed_over.setdefault(rollout.server, deque()).append((next(self._place), rollout))
 
     def _is_full(self) -> bool:
         """Whether looking further into the plan is of no use now."""

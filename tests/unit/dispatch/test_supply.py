@@ -1,14 +1,23 @@
 """The owed rollouts, handed to lanes: in order, and without holding anything else up."""
 
 import asyncio
+import itertools
+from collections import Counter
 from itertools import pairwise
 
-from rollbook.dispatch.ceilings import Ceilings
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rollbook.dispatch.budget import Spending
+from rollbook.dispatch.ceilings import Ceilings, Verdict
+from rollbook.dispatch.policy import Budget
 from rollbook.dispatch.stop import Stop
 from rollbook.dispatch.supply import Supply
 from rollbook.testing.manual_clock import ManualClock
 from rollbook.testing.scripted_transport import ScriptedTransport
-from unit.dispatch.pages import Pages, dispatcher, finished, rollouts
+from unit.dispatch.desk import to_servers
+from unit.dispatch.pages import Pages, dispatcher, finished, rollouts, settled
 
 
 def supply_of(owed, stop=None):
@@ -65,3 +74,291 @@ async def test_a_lane_that_is_cancelled_while_it_looks_takes_no_rollout_with_it(
     looking.cancel()
     await asyncio.gather(looking, return_exceptions=True)
     assert [rollout.key.task for rollout in owed if rollout is not None] == [0, 1, 2]
+
+
+# Room on each server.
+
+
+class Servers:
+    """Lanes that take from one supply, and hold what they took until it is ended."""
+
+    def __init__(self, owed, lanes, ceilings, *, look_ahead=1, refused_once=(), **options):
+        self.clock, self.stop, self.ceilings = ManualClock(), Stop(), ceilings
+        self.read, self.handed, self.out, self.again = [], [], {}, []
+        self._refused_once = set(refused_once)
+        counted = (self.read.append(rollout.key.task) or rollout for rollout in owed)
+        self.supply = Supply(counted, self.stop, self.clock, ceilings, look_ahead=look_ahead, **options)
+        self.look_ahead = look_ahead
+        self.lanes = [asyncio.create_task(self._lane()) for _ in range(lanes)]
+
+    async def _lane(self):
+        while (rollout := await self.supply.take()) is not None:
+            task = rollout.key.task
+            self.handed.append(task)
+            assert len(self.read) - len(self.handed) <= self.look_ahead
+            await self._carried(rollout)
+            if task in self._refused_once and await self.supply.admitted(rollout.server, 0.0):
+                self.again.append(task)
+                await self._carried(rollout)
+
+    async def _carried(self, rollout):
+        limit = self.ceilings.limit
+        assert limit is None or self.ceilings.in_flight <= limit
+        self.out[rollout.key.task] = ended = asyncio.Event()
+        await ended.wait()
+        del self.out[rollout.key.task]
+        self.ceilings.withdrawn(rollout.server)
+        self.supply.has_changed()
+
+    async def end(self, *tasks):
+        for task in tasks:
+            self.out[task].set()
+        await settled()
+
+    async def end_all(self):
+        """End what is out until nothing comes any more; whatever still waits then waits for ever."""
+        await settled()
+        while self.out:
+            await self.end(*self.out)
+        assert all(lane.done() for lane in self.lanes), "a lane waits for something that does not come"
+        for lane in self.lanes:
+            lane.result()
+
+    @property
+    def left(self):
+        return [rollout.key.task for rollout in self.supply.left() if rollout is not None]
+
+
+class Room(Ceilings):
+    """Ceilings under which each named server takes as many as is said here."""
+
+    def __init__(self, limits):
+        super().__init__(100, auto=False)
+        self.limits, self.on = limits, Counter()
+
+    def has_room(self, server, now):
+        return super().has_room(server, now) and self.on[server] < self.limits[server]
+
+    def began(self, server):
+        super().began(server)
+        self.on[server] += 1
+
+    def withdrawn(self, server):
+        super().withdrawn(server)
+        self.on[server] -= 1
+
+
+def room(**limits):
+    return Room(limits)
+
+
+async def test_a_rollout_of_a_full_server_is_passed_over_and_goes_first_once_there_is_room():
+    servers = Servers(to_servers(*"aaabab"), 4, room(a=1, b=2), look_ahead=8)
+    await settled()
+    assert servers.handed == [0, 3, 5]
+    await servers.end(3)
+    assert servers.handed == [0, 3, 5]
+    await servers.end(0)
+    assert servers.handed == [0, 3, 5, 1]
+    await servers.end(1)
+    await servers.end_all()
+    assert servers.handed == [0, 3, 5, 1, 2, 4]
+    assert servers.left == []
+
+
+@pytest.mark.parametrize("look_ahead", [1, 2, 3])
+async def test_no_more_than_so_many_are_passed_over(look_ahead):
+    servers = Servers(to_servers(*"aaaab"), 3, room(a=1, b=1), look_ahead=look_ahead)
+    await settled()
+    assert servers.handed == ([0, 4] if look_ahead > 3 else [0])
+    assert servers.read == [*range(1 + look_ahead)]
+    servers.stop.request("SIGTERM")
+    await servers.end_all()
+    assert servers.left == [1, 2, 3, 4]
+
+
+async def test_rollouts_that_wait_for_room_in_all_go_in_the_order_of_the_plan_whatever_their_servers():
+    servers = Servers(to_servers(*"ababab"), 3, Ceilings(1, auto=False), look_ahead=8)
+    for n in range(6):
+        await settled()
+        assert servers.handed == [*range(n + 1)]
+        await servers.end(n)
+    await servers.end_all()
+
+
+async def test_what_is_left_comes_in_the_order_of_the_plan_whatever_was_passed_over():
+    servers = Servers(to_servers(*"abababab"), 3, Ceilings(1, auto=False), look_ahead=4)
+    await settled()
+    servers.stop.request("SIGTERM")
+    await servers.end_all()
+    assert servers.left == [1, 2, 3, 4, 5, 6, 7]
+
+
+async def test_nothing_is_handed_out_while_the_run_is_paused_and_all_of_it_afterwards():
+    servers = Servers(to_servers(*"aaaa"), 2, room(a=2))
+    await settled()
+    servers.supply.paused = True
+    await servers.end(0, 1)
+    assert servers.handed == [0, 1]
+    servers.supply.paused = False
+    servers.supply.has_changed()
+    await servers.end_all()
+    assert servers.handed == [0, 1, 2, 3]
+
+
+async def test_a_run_that_is_paused_with_nothing_left_to_start_ends():
+    servers = Servers(to_servers(*"aa"), 3, room(a=2))
+    await settled()
+    servers.supply.paused = True
+    await servers.end_all()
+    assert servers.handed == [0, 1]
+
+
+async def test_a_budget_that_is_spent_while_the_run_is_paused_ends_admission():
+    spending = Spending(Budget(10.0), 1000.0)
+    servers = Servers(to_servers(*"a"), 1, room(a=1), spending=spending)
+    servers.supply.paused = True
+    await settled()
+    servers.clock.advance(20.0)
+    await settled()
+    assert servers.stop.why == "dispatch budget exhausted"
+    await servers.end_all()
+    assert servers.left == [0]
+
+
+async def test_nothing_is_sent_to_a_server_before_the_time_that_it_named():
+    ceilings = Ceilings(10, auto=False)
+    servers = Servers(to_servers(*"aab"), 1, ceilings, look_ahead=4)
+    await settled()
+    ceilings.began("a")
+    ceilings.ended("a", 1.0, Verdict.REFUSED, servers.clock.monotonic(), 7.0)
+    await servers.end(0)
+    assert servers.handed == [0, 2]
+    await servers.end(2)
+    assert servers.clock.sleeps == [7.0]
+    servers.clock.advance(6.9)
+    await settled()
+    assert servers.handed == [0, 2]
+    servers.clock.advance(0.1)
+    await settled()
+    assert servers.handed == [0, 2, 1]
+    await servers.end_all()
+
+
+async def test_a_retry_waits_for_room_as_well():
+    servers = Servers(to_servers(*"aa"), 2, room(a=1), refused_once={0}, look_ahead=2)
+    await settled()
+    servers.ceilings.limits["a"] = 0
+    await servers.end(0)
+    assert (servers.handed, servers.again) == ([0], [])
+    servers.ceilings.limits["a"] = 2
+    servers.supply.has_changed()
+    await servers.end_all()
+    assert (servers.handed, servers.again) == ([0, 1], [0])
+
+
+async def test_where_whole_tasks_are_kept_together_nothing_new_goes_before_a_retry():
+    servers = Servers(to_servers(*"aab"), 2, room(a=1, b=1), refused_once={0}, look_ahead=3, whole_tasks=True)
+    await settled()
+    servers.ceilings.limits["a"] = 0
+    await servers.end(0)
+    await servers.end(2)
+    assert (servers.handed, servers.again) == ([0, 2], [])
+    servers.ceilings.limits["a"] = 1
+    servers.supply.has_changed()
+    await settled()
+    assert (servers.handed, servers.again) == ([0, 2], [0])
+    await servers.end_all()
+    assert servers.handed == [0, 2, 1]
+
+
+async def test_a_retry_that_waits_for_room_is_ended_by_a_stop_and_sends_nothing():
+    servers = Servers(to_servers(*"a"), 1, room(a=1), refused_once={0})
+    await settled()
+    servers.supply.paused = True
+    await servers.end(0)
+    servers.stop.drain("asked for")
+    await servers.end_all()
+    assert servers.again == []
+    assert servers.ceilings.in_flight == 0
+
+
+async def test_a_lane_that_is_cancelled_while_it_waits_for_room_loses_nothing_and_another_takes_its_place():
+    servers = Servers(to_servers(*"aaab"), 3, room(a=1, b=0), look_ahead=3)
+    await settled()
+    assert servers.handed == [0]
+    waiting = [lane for lane in servers.lanes if not lane.done()][1]
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    servers.lanes.remove(waiting)
+    await servers.end(0)
+    assert servers.handed == [0, 1]
+    servers.ceilings.limits["b"] = 1
+    await servers.end_all()
+    assert sorted(servers.handed) == [0, 1, 2, 3]
+
+
+# No wake-up is lost.
+
+
+MOVES = ("end first", "end last", "limit 1", "limit 3", "pause", "resume", "drain", "time")
+
+
+async def holds(moves, turns, plan="abaab", lanes=2, look_ahead=2):
+    """Play `moves`, `turns` of the loop after each, then give everything room: the run ends, and nothing is lost."""
+    servers = Servers(to_servers(*plan), lanes, Ceilings(2, auto=False), look_ahead=look_ahead, refused_once={1, 2})
+    for move in moves:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        played(servers, move)
+    servers.supply.paused = False
+    servers.ceilings.change(100, servers.clock.monotonic(), auto=False)
+    servers.supply.has_changed()
+    await settled()
+    servers.clock.advance(10.0)
+    await servers.end_all()
+    assert sorted([*servers.handed, *servers.left]) == [*range(len(plan))]
+    for server in set(plan):
+        of_it = [task for task in servers.handed if plan[task] == server]
+        assert of_it == sorted(of_it)
+    if not servers.stop.closed.is_set():
+        assert sorted(servers.handed) == [*range(len(plan))]
+        assert sorted(servers.again) == [1, 2]
+
+
+def played(servers, move):
+    supply, now = servers.supply, servers.clock.monotonic()
+    if move.startswith("end") and servers.out:
+        [*servers.out.values()][0 if move == "end first" else -1].set()
+    elif move.startswith("limit"):
+        servers.ceilings.change(int(move[-1]), now, auto=False)
+        supply.has_changed()
+    elif move == "pause":
+        supply.paused = True
+    elif move == "resume":
+        supply.paused = False
+        supply.has_changed()
+    elif move == "drain":
+        servers.stop.drain("asked for")
+    elif move == "time":
+        servers.ceilings.began("a")
+        servers.ceilings.ended("a", 1.0, Verdict.REFUSED, now, 5.0)
+        servers.clock.advance(1.0)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 5, 12])
+async def test_whatever_three_things_happen_in_whatever_order_the_run_ends_and_loses_nothing(turns):
+    for moves in itertools.product(MOVES, repeat=3):
+        await holds(moves, turns)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    moves=st.lists(st.sampled_from(MOVES), min_size=4, max_size=16),
+    turns=st.integers(0, 12),
+    plan=st.text("abc", min_size=3, max_size=9),
+    lanes=st.integers(1, 4),
+    look_ahead=st.integers(1, 4),
+)
+def test_a_longer_story_loses_nothing_either(moves, turns, plan, lanes, look_ahead):
+    asyncio.run(holds(moves, turns, plan, lanes, look_ahead))
