@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from cases.started import Ended, Started
+from cases.started import LONGEST_S, Ended, Started
 from rollbook.cli.entry import exit_code_of
 from stub import Script, Stub, lines
 
@@ -59,9 +59,9 @@ class Played:
         always = ["eval", "run", "--no-serve", "--retry-for", "0", "-i", str(self.input), "-o", str(self.output)]
         return [*always, *flags, *self.stub.overrides]
 
-    def started(self, *flags: str, first: Callable[[], None] | None = None) -> Started:
-        """Run in a process of its own, which does `first` before anything else."""
-        return Started(self.words(*flags), first)
+    def started(self, *flags: str, first: Callable[[], None] | None = None, longest: float = LONGEST_S) -> Started:
+        """Run in a process of its own, which does `first` before anything else, and is killed after `longest` s."""
+        return Started(self.words(*flags), first, longest)
 
     def struck(self, number: int, request: int, *flags: str) -> Ended:
         """Run in a process that gets a signal when its n-th request arrives; answer what it asked then at once."""

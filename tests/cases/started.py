@@ -28,9 +28,9 @@ class Ended(NamedTuple):
 
 
 class Started:
-    """A running command."""
+    """A running command, which is killed after `longest` seconds."""
 
-    def __init__(self, words: list[str], first: Callable[[], None] | None = None) -> None:
+    def __init__(self, words: list[str], first: Callable[[], None] | None = None, longest: float = LONGEST_S) -> None:
         pipes = [FORKING.Pipe(duplex=False) for _ in range(2)]
         self._process = FORKING.Process(target=_become, args=([end for _, end in pipes], words, first))
         self._process.start()
@@ -40,7 +40,7 @@ class Started:
         self.pid = self._process.pid
         self._out, self._err = (os.fdopen(os.dup(end.fileno()), encoding="utf-8") for end, _ in pipes)
         self._heard: list[str] = []
-        self._watchdog = threading.Timer(LONGEST_S, self._process.kill)
+        self._watchdog = threading.Timer(longest, self._process.kill)
         self._watchdog.start()
 
     def send(self, number: int) -> None:

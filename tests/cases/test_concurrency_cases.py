@@ -4,6 +4,8 @@ Rules:
 * How many are in flight is what the server saw. `ROLLBOOK_FULL=1` runs the crowd at its full size.
 """
 
+import asyncio
+import json
 import os
 import random
 import resource
@@ -116,15 +118,24 @@ def test_a_number_is_a_hard_ceiling_and_is_reached_while_refused_rollouts_come_b
     assert played.rows(FAILURES) == []
 
 
-def test_the_command_line_begins_low_and_lets_more_be_in_flight_as_long_as_that_pays(play):
-    async def steady(asked):
-        await asked.after(0.05)
+@pytest.mark.parametrize("flags", [(), ("--concurrency", "auto")])
+def test_the_command_line_begins_with_16_in_flight_and_decides_about_more_by_what_they_deliver(flags, play):
+    before_any_ended = []
+    all_there = asyncio.Event()
 
-    played = play(steady, 600)
-    said = played.run("--json")
+    async def script(asked):
+        if asked.peer.in_flight == 16:
+            await asked.after(0.3)
+            before_any_ended.append(asked.peer.most)
+            all_there.set()
+        await all_there.wait()
+
+    played = play(script, 100)
+    said = played.run(*flags, "--json")
     assert said.code == 0
-    assert played.stub.most > 16
-    assert '"why": "start"' in said.out
+    assert before_any_ended[0] == 16
+    first, *_ = json.loads(said.out)["dispatch"]["concurrency"]
+    assert (first["limit"], first["why"]) == (16, "start")
 
 
 def test_auto_halves_where_a_server_refuses_and_the_number_holds_it_all_the_time(play):
@@ -179,8 +190,8 @@ def test_a_crowd_with_faults_of_every_kind_finishes_with_every_rollout_accounted
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     crowd = Crowd(7)
     played = play(crowd, tasks)
-    started = played.started("--concurrency", str(lanes), "--timeout", str(limit), "--retry-for", "600")
-    assert started.ended().code == 3
+    flags = ("--concurrency", str(lanes), "--timeout", str(limit), "--retry-for", "600")
+    assert played.started(*flags, longest=600 if FULL else 60).ended().code == 3
     wanted = Counter(crowd.of((task, 0)) for task in range(tasks))
     assert set(wanted) == set(ENDS)
     _, told = played.status()
