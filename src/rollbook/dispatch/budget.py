@@ -14,9 +14,19 @@ from typing import Final
 
 from rollbook.dispatch.policy import Budget
 
-_ENOUGH: Final = 5
-_SHARE: Final = 0.75
+ENOUGH: Final = 5
+"""Rollouts that have ended before they say how long one takes."""
+UPPER_QUARTILE: Final = 0.75
 EXHAUSTED: Final = "dispatch budget exhausted"
+
+
+def too_late(left: float, margin: float | None) -> str | None:
+    """Return why nothing is to start with `left` seconds left of a budget; None when something may."""
+    if left <= 0:
+        return EXHAUSTED
+    if margin is not None and left < margin:
+        return f"{left:.0f}s left in dispatch budget, below the {margin:.0f}s drain margin"
+    return None
 
 
 class UpperQuartile:
@@ -33,13 +43,13 @@ class UpperQuartile:
     def add(self, number: float) -> None:
         """Take one number in."""
         heapq.heappush(self._upper, -heapq.heappushpop(self._lower, -number))
-        while len(self._lower) <= int(_SHARE * (len(self) - 1)):
+        while len(self._lower) <= int(UPPER_QUARTILE * (len(self) - 1)):
             heapq.heappush(self._lower, -heapq.heappop(self._upper))
 
     def value(self) -> float:
         """Return the percentile of at least one number."""
         below, above = -self._lower[0], self._upper[0] if self._upper else -self._lower[0]
-        position = _SHARE * (len(self) - 1)
+        position = UPPER_QUARTILE * (len(self) - 1)
         return below + (above - below) * (position - int(position))
 
 
@@ -58,15 +68,9 @@ class Spending:
 
     def refusal(self, now: float) -> str | None:
         """Return why nothing is to start any more, or None when something may."""
-        left = self.deadline - now
-        margin = self._margin()
-        if left <= 0:
-            return EXHAUSTED
-        if left < margin:
-            return f"{left:.0f}s left in dispatch budget, below the {margin:.0f}s drain margin"
-        return None
+        return too_late(self.deadline - now, self._margin())
 
-    def _margin(self) -> float:
+    def _margin(self) -> float | None:
         if self._budget.margin is not None:
             return self._budget.margin
-        return self._took.value() if len(self._took) >= _ENOUGH else 0.0
+        return self._took.value() if len(self._took) >= ENOUGH else None

@@ -12,8 +12,8 @@ from bisect import insort
 from dataclasses import dataclass, field
 from typing import Final
 
-_ENOUGH: Final = 5
-_UPPER_QUARTILE: Final = 0.75
+from rollbook.dispatch.budget import ENOUGH, UPPER_QUARTILE, too_late
+
 _MINUTE: Final = 60.0
 _HOUR: Final = 3600.0
 
@@ -91,15 +91,10 @@ class DispatchBudget:
         """Return why no rollout may start `now`; None when one may."""
         if self.deadline is None:
             return None
-        left = self.deadline - now
-        if left <= 0:
-            return "not dispatched: dispatch budget exhausted"
-        margin = self._needed()
-        if margin is None or left >= margin:
-            return None
-        return f"not dispatched: {left:.0f}s left in dispatch budget, below the {margin:.0f}s drain margin"
+        why = too_late(self.deadline - now, self._needed())
+        return None if why is None else f"not dispatched: {why}"
 
     def _needed(self) -> float | None:
         if self.margin is not None:
             return self.margin
-        return self.tracker.quantile(_UPPER_QUARTILE) if self.tracker.count >= _ENOUGH else None
+        return self.tracker.quantile(UPPER_QUARTILE) if self.tracker.count >= ENOUGH else None

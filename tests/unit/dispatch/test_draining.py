@@ -1,0 +1,133 @@
+"""A drain and a stop: who ends admission, who has how long, and whose word stands."""
+
+import asyncio
+
+import pytest
+
+from rollbook.dispatch.dispatcher import Dispatched
+from rollbook.dispatch.stop import Stop
+from unit.dispatch.desk import Run, to_servers
+from unit.dispatch.pages import BUSY, settled
+
+
+async def draining(**policy):
+    """Return a run of four rollouts of which two are out, and which is to drain."""
+    run = Run(to_servers(*["env"] * 4), **{"lanes": 2, "grace": 20.0} | policy)
+    await settled()
+    run.stop.drain("enough")
+    await settled()
+    return run
+
+
+def test_a_drain_closes_and_asks_nobody_to_hurry():
+    stop = Stop()
+    stop.drain("enough")
+    assert (stop.closed.is_set(), stop.asked.is_set(), stop.at_once.is_set()) == (True, False, False)
+    assert (stop.why, stop.exit_code) == ("enough", None)
+
+
+@pytest.mark.parametrize("words", [["drain", "drain"], ["drain", "request"], ["request", "drain"]])
+def test_what_was_said_first_stands(words):
+    stop = Stop()
+    for n, word in enumerate(words):
+        getattr(stop, word)(f"said {n}")
+    assert stop.why == "said 0"
+    assert stop.asked.is_set() is ("request" in words)
+    assert not stop.at_once.is_set()
+
+
+def test_a_stop_after_a_drain_names_the_exit_code_and_one_more_leaves_no_grace():
+    stop = Stop()
+    stop.drain("enough")
+    stop.request("SIGTERM", 143)
+    assert (stop.why, stop.exit_code, stop.at_once.is_set()) == ("enough", 143, False)
+    stop.request("SIGINT", 130)
+    assert (stop.why, stop.exit_code, stop.at_once.is_set()) == ("enough", 143, True)
+
+
+async def test_what_is_in_flight_at_a_drain_takes_as_long_as_it_needs_and_nothing_else_is_sent():
+    run = await draining()
+    await run.passes(1e6)
+    assert not run.task.done()
+    for call in run.desk.out:
+        call.answer()
+    assert await run.ends() == Dispatched("enough", 0)
+    assert sorted(run.pages.written) == [(0, 0), (1, 0)]
+    assert run.pages.told("cut", "stopped") == [("stopped", "enough")]
+    assert [rollout.key.task for rollout in run.dispatcher.supply.left()] == [2, 3]
+
+
+async def test_a_stop_after_a_drain_gives_what_is_in_flight_its_grace_and_cuts_it_with_the_first_word():
+    run = await draining()
+    await run.passes(1e6)
+    run.stop.request("SIGTERM")
+    await run.clock.asleep()
+    assert run.clock.sleeps == [20.0]
+    await run.passes(19.9)
+    assert not run.task.done()
+    await run.passes(0.1)
+    assert await run.ends() == Dispatched("enough", 2)
+    assert run.desk.cancelled == [0, 1]
+    assert run.pages.calls[-2:] == [("cut", [(0, 0), (1, 0)], "enough"), ("stopped", "enough")]
+
+
+async def test_two_stops_after_a_drain_cut_at_once():
+    run = await draining(grace=1e6)
+    run.stop.request("SIGINT")
+    run.stop.request("SIGINT")
+    assert await run.ends() == Dispatched("enough", 2)
+
+
+async def test_a_drain_after_a_stop_gives_no_more_time():
+    run = Run(to_servers("env", "env"), lanes=2, grace=20.0)
+    await settled()
+    run.stop.request("SIGTERM")
+    run.stop.drain("enough")
+    await run.clock.asleep()
+    await run.passes(20.0)
+    assert await run.ends() == Dispatched("SIGTERM", 2)
+
+
+async def test_what_is_refused_while_the_run_drains_is_told_and_not_sent_again():
+    run = await draining(retry_for=600.0)
+    for call in run.desk.out:
+        call.answer(BUSY)
+    assert await run.ends() == Dispatched("enough", 0)
+    assert len(run.desk.calls) == 2
+    assert [call[0] for call in run.pages.calls] == ["reserve", "reserve", "refused", "refused", "stopped"]
+
+
+async def test_a_drain_ends_a_wait_before_a_retry_at_once():
+    run = Run(to_servers("env"), lanes=1, retry_for=600.0)
+    await settled()
+    run.desk.calls[0].answer(BUSY)
+    await run.clock.asleep()
+    run.stop.drain("enough")
+    assert await run.ends() == Dispatched("enough", 0)
+
+
+async def test_a_drain_with_nothing_in_flight_ends_the_run_at_once():
+    run = Run(to_servers("env", "env"), lanes=2)
+    run.dispatcher.supply.paused = True
+    await settled()
+    run.stop.drain("enough")
+    assert await run.ends() == Dispatched("enough", 0)
+    assert run.desk.calls == []
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_drain_at_any_moment_of_a_reservation_sends_all_of_an_attempt_or_none_of_it(turns):
+    run = Run(to_servers("env", "env"), lanes=2)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    run.stop.drain("enough")
+    await settled()
+    for call in list(run.desk.out):
+        call.answer()
+    assert await run.ends() == Dispatched("enough", 0)
+    sent = {(call.task, 0) for call in run.desk.calls}
+    refused = {(task, number) for _, task, number, _ in run.pages.told("refused")}
+    assert {(task, number) for _, task, number in run.pages.told("reserve")} == sent | refused
+    assert set(run.pages.written) == sent
+    assert not sent & refused
+    assert run.dispatcher.ceilings.in_flight == 0
