@@ -1,7 +1,9 @@
-"""What a process does before it becomes a command: each is a state of the machine or a shorter wait."""
+"""What a process does before it becomes a command: a state of the machine, a shorter wait, a last word."""
 
-import os
 import resource
+import sys
+from multiprocessing.util import Finalize
+from pathlib import Path
 
 from rollbook.dispatch import watch
 
@@ -16,6 +18,11 @@ def stalls_soon() -> None:
     watch.STALLED_SECONDS = 0.3  # type: ignore[misc]
 
 
-def with_environment(**variables: str) -> None:
-    """Have these variables in the environment."""
-    os.environ.update(variables)
+def tells_its_peak() -> None:
+    """Say at the end how much memory was held at once, as the kernel has it: `peak <kB>`, the last words."""
+    Finalize(None, _tell_peak, exitpriority=0)
+
+
+def _tell_peak() -> None:
+    (peak,) = (line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line)
+    sys.stderr.write(f"peak {peak}\n")

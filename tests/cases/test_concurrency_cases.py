@@ -9,7 +9,6 @@ import json
 import os
 import random
 import resource
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from email.utils import formatdate
 import pytest
 
 from cases import peer as peers
+from cases.first_done import tells_its_peak
 from cases.peer import never, reply_of, result
 from cases.played import FAILURES, LOG, Played, key_of
 from stub import adding
@@ -211,26 +211,15 @@ def test_a_crowd_with_faults_of_every_kind_finishes_with_every_rollout_accounted
     assert lanes / 2 < played.stub.most <= lanes
 
 
-PEAK = """
-import sys
-import time
-from rollbook.cli.entry import exit_code_of
-assert exit_code_of(sys.argv[1:]) == 0
-(peak,) = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
-print(f"peak {peak}", file=sys.stderr)
-"""
-
-
 def peak_bytes(folder, peer, tasks):
     """Return the most memory that a run of so many rollouts held at once."""
     folder.mkdir()
-    played = Played(folder, peer, adding(tasks))
-    words = [*played.words("--concurrency", "32", "--durability", "off"), "++disable_aggregation=true"]
-    done = subprocess.run([sys.executable, "-c", PEAK, *words], capture_output=True, text=True, check=True, timeout=100)
-    assert len(peer.asked) == tasks
+    flags = ("--concurrency", "32", "--durability", "off", "--disable-aggregation")
+    said = Played(folder, peer, adding(tasks)).started(*flags, first=tells_its_peak, longest=600).ended()
+    assert (said.code, len(peer.asked)) == (0, tasks)
     peer.asked.clear()
     peer.requests.clear()
-    return int(done.stderr.rsplit("peak ", 1)[1]) * 1024
+    return int(said.err.rsplit("peak ", 1)[1]) * 1024
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells the peak of a process")
