@@ -1,5 +1,6 @@
 """A run of the engine over rows that meet faults, and what it left on disk."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.errors import RunError
 from stub import AGENT, lines
+
+_HUNG_SECONDS = 40.0
 
 
 def row(name: str, server: str = SCRIPTED) -> dict:
@@ -63,12 +66,12 @@ async def collected(server: RawServer, folder: Path, rows: list[dict], **setting
     config = RolloutCollectionConfig(
         input_jsonl_fpath=str(source), output_jsonl_fpath=str(folder / "out" / "r.jsonl"), **common | settings
     )
+    deployment = OmegaConf.create({"head_server": server.head.model_dump()})
     server.forget()
     with nothing_left_open(server):
         try:
-            run.result = await evaluate(
-                EvaluationRequest(config, OmegaConf.create({"head_server": server.head.model_dump()}), ServeMode.NONE)
-            )
+            async with asyncio.timeout(_HUNG_SECONDS):
+                run.result = await evaluate(EvaluationRequest(config, deployment, ServeMode.NONE))
         except RunError as error:
             run.error = error
     return run

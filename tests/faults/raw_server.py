@@ -25,6 +25,8 @@ from unit.servers_wire.scripted import identity
 HERE = "127.0.0.1"
 SCRIPTED, REFUSED, NO_HOST, TLS_ALONE = "scripted", "refused", "no_host", "tls_alone"
 _TRICKLE_SECONDS = 0.02
+_ALONE_SECONDS = 5.0
+_BOTH = 2
 _MOST = 1 << 20
 
 
@@ -36,6 +38,8 @@ class Then(Enum):
     TRICKLE = auto()
     UNREAD = auto()
     """It is closed before the request is read, and nothing is said."""
+    ALONE = auto()
+    """The reply is held back until another request has arrived, and no other connection is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class RawServer:
         self.asked: list[str] = []
         self.connections: set[socket.socket] = set()
         self.changed = threading.Condition()
+        self.turned = asyncio.Event()
         self.ports: dict[str, int] = {}
 
     @property
@@ -106,13 +111,14 @@ class RawServer:
     async def _held(self, connection: socket.socket, serve: Callable) -> None:
         try:
             await serve(connection)
-        except (ConnectionError, ssl.SSLError):
+        except (ConnectionError, ssl.SSLError, TimeoutError):
             pass
         finally:
             connection.close()
             with self.changed:
                 self.connections.discard(connection)
                 self.changed.notify_all()
+            self.turned.set()
 
     async def answer(self, connection: socket.socket) -> None:
         while request := await self._arrived(connection):
@@ -124,6 +130,8 @@ class RawServer:
             if says.then is Then.UNREAD:
                 return
             connection.recv(_MOST)
+            if says.then is Then.ALONE:
+                await self._alone()
             await self._say(connection, says.text)
             if says.then is Then.CLOSE:
                 return
@@ -148,10 +156,17 @@ class RawServer:
             with self.changed:
                 self.asked.append(_row(request)["id"])
                 self.changed.notify_all()
+            self.turned.set()
         return request
 
     async def _say(self, connection: socket.socket, text: bytes) -> None:
         await asyncio.get_running_loop().sock_sendall(connection, text)
+
+    async def _alone(self) -> None:
+        async with asyncio.timeout(_ALONE_SECONDS):
+            while len(self.connections) > 1 or len(self.asked) < _BOTH:
+                self.turned.clear()
+                await self.turned.wait()
 
     async def _trickle(self, connection: socket.socket) -> None:
         while True:

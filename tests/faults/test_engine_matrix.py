@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from faults.collected import collected, row_of
+from faults.collected import collected, row, row_of
+from faults.raw_server import FINE, Says, Then
 from faults.table import BY_A_LIMIT, FAULTS
 from rollbook.errors import UnroutedRunError
 
@@ -69,10 +70,19 @@ async def test_what_trickles_or_stays_away_is_ended_by_the_limit_of_its_phase(se
     rows = [row_of(fault) for fault in BY_A_LIMIT]
     run = await collected(server, tmp_path, rows, route_failures_to_sidecar=True, **limits)
     check_run_without_results(run, BY_A_LIMIT)
-    for name, row in by_task(run.failures, BY_A_LIMIT).items():
+    for name, failed in by_task(run.failures, BY_A_LIMIT).items():
         part = "first line" if name == "never answer" else "end"
-        assert f"the reply's {part} did not come within 0.3 s" in row["_ng_failure_message"]
+        assert f"the reply's {part} did not come within 0.3 s" in failed["_ng_failure_message"]
     check_requests(server, BY_A_LIMIT)
+
+
+@pytest.mark.parametrize("name", ["trickle", "short body, kept open", "trickled body"])
+async def test_a_limit_closes_its_connection_while_the_run_goes_on(server, tmp_path, name):
+    server.replies["the last one"] = Says(FINE.text, Then.ALONE)
+    options = {"route_failures_to_sidecar": True, "rollout_body_timeout_s": SHORT_LIMIT_S}
+    run = await collected(server, tmp_path, [row(name), row("the last one")], **options)
+    assert [failed["_ng_failure_type"] for failed in run.failures] == ["TimeoutError"]
+    assert [result["_ng_task_index"] for result in run.results] == [1]
 
 
 def check_run_without_results(run, faults):

@@ -46,6 +46,8 @@ RESULTS = {
     "a line feed behind it": anew(b'{"reward":1.0}\n'),
     "CRLF inside": anew(b'{"reward":1.0,\r\n"a":1}'),
     "CR inside": anew(b'{"reward":1.0,\r"a":1}'),
+    "LF further down": anew(b'{"reward":1.0,"a":[1,\n2]}'),
+    "CR further down": anew(b'{"reward":1.0,"a":[1,\r2]}'),
     "an escaped key": anew(b'{"reward":1.0,"\\u0061":1}'),
     "an escaped key of ours": anew(b'{"reward":1.0,"_ng\\u005ftask_index":99}', reward=1.0),
     "our keys": anew(b'{"_ng_task_index":99,"reward":1.0,"_ng_run_id":"theirs","_ng_attempt_index":5}', reward=1.0),
