@@ -82,14 +82,14 @@ def to_servers(*servers):
 class Run:
     """A dispatcher over a desk: what it sends, writes and tells."""
 
-    def __init__(self, owed, ceilings=None, transport=None, further=lambda *_: None, **policy):
+    def __init__(self, owed, ceilings=None, *, transport=None, further=lambda *_: None, observe=None, **policy):
         self.desk, self.pages = transport or Desk(), Pages()
         self.clock, self.stop, self.seen = ManualClock(), Stop(), []
         self.dispatcher = Dispatcher(
             self.desk,
             iter(owed),
             ledger=self.pages,
-            observe=self.seen.append,
+            observe=observe or self.seen.append,
             policy=Policy(**{"lanes": 4} | policy),
             clock=self.clock,
             stop=self.stop,
