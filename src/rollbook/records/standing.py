@@ -12,8 +12,9 @@ Rules:
 Source: collection.md §4.11, §5.4, §17.1, §21.1, §21.3.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Final
 
 from rollbook.records.alike import alike_rollouts
@@ -22,6 +23,7 @@ from rollbook.records.coverage import Coverage
 from rollbook.records.disposition import DEFAULT_RULES, OWED, Disposition, Rules, disposition_of
 from rollbook.records.group_count import GroupCount, coverage_of
 from rollbook.records.identity import RolloutKey
+from rollbook.records.in_order import InOrder
 from rollbook.records.outcome import Evidence, Failed, NeverStarted, Omitted, Outcome, Result
 from rollbook.records.record import Record
 from rollbook.records.table import NO_ROW, SCORED_KIND, RecordTable, renumbered
@@ -293,7 +295,11 @@ class Standings:
 
     def tasks(self) -> int:
         """Return how many tasks the plan or a record names."""
-        return len({number >> 32 for number in self.columns.seats})
+        return sum(1 for _ in groupby(number >> 32 for number, _ in self.in_order()))
+
+    def in_order(self) -> InOrder:
+        """Return every rollout that the plan or a record names, by task and repeat."""
+        return InOrder(self.columns.seats)
 
     def __iter__(self) -> Iterator[Record]:
         """Yield the records that stand."""
@@ -301,12 +307,13 @@ class Standings:
             if self.columns.row[seat] != NO_ROW:
                 yield self.table.record(self.columns.row[seat], unpacked_key(number))
 
-    def endings(self) -> Iterator[tuple[int, str | None, int, float]]:
+    def endings(self, order: Iterable[tuple[int, int]]) -> Iterator[tuple[int, str | None, int, float]]:
         """Yield (task, agent, number of its kind of ending, reward) of each record that stands; no record is made."""
-        table = self.table
+        table, rows = self.table, self.columns.row
         agents = [agent for _, agent, _ in table.sources]
         kinds, origins, rewards = table.kinds, table.origins, table.rewards
-        for number, row in zip(self.columns.seats, self.columns.row, strict=True):
+        for number, seat in order:
+            row = rows[seat]
             if row != NO_ROW:
                 yield number >> 32, agents[origins[row]], kinds[row], rewards[row]
 

@@ -14,9 +14,10 @@ from typing import Final
 
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Coverage
-from rollbook.scoring.tally import AgentScore, RunScores, TaskScore
+from rollbook.scoring.tally import AgentScore, RunScores
+from rollbook.scoring.worst_tasks import MOST, TaskScore
 
-WORST_LISTED: Final = 100
+WORST_LISTED: Final = MOST
 
 
 def json_report(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]) -> JsonObject:

@@ -13,7 +13,8 @@ from typing import Final
 
 from rollbook.scoring.coverage_text import standing_in_words
 from rollbook.scoring.estimates import PassAtK
-from rollbook.scoring.tally import AgentScore, TaskScore
+from rollbook.scoring.tally import AgentScore
+from rollbook.scoring.worst_tasks import TaskScore
 
 HEADINGS: Final = ("Agent", "Tasks\nscored", "Rollouts\nscored", "Mean ± SE", "pass@k")
 NO_SCORE: Final = "No rollout left a record, so there is no score."

@@ -1,7 +1,8 @@
-"""Means with their standard errors, and pass@k, from the rewards of some tasks.
+"""Means with their standard errors, and pass@k, from the rewards of tasks that come one by one.
 
 Rules:
 * A standard error is clustered by task: rollouts of one task are not independent measurements.
+* Tasks come one after the other, and none is kept: what is kept is sums and counts.
 * pass@k is defined for rewards of 0 and 1 alone, and speaks for the tasks with at least k scored rollouts; how many
   tasks have fewer is part of the answer.
 
@@ -17,13 +18,15 @@ few clusters (Cameron and Miller 2015, §II.B); Chen et al. 2021 (arXiv:2107.033
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import chain, repeat
 
+from rollbook.scoring.exact_sum import ExactSum
 from rollbook.scoring.pass_at_k import pass_at_k
-from rollbook.scoring.spread import finite_or_none, mean
+from rollbook.scoring.spread import finite_or_none
 
-Rewards = Sequence[float]
+Rewards = list[float]
 """The rewards of one task's scored rollouts, in any order."""
 
 
@@ -41,35 +44,53 @@ class PassAtK:
     short_tasks: int
 
 
-def mean_reward(tasks: Sequence[Rewards]) -> float | None:
-    """Return the mean over all rewards; None of nothing."""
-    return mean([reward for rewards in tasks for reward in rewards])
+@dataclass(slots=True)
+class ClusteredError:
+    """The standard error of the mean of all rewards, which is `center`."""
+
+    center: float
+    _tasks: int = 0
+    _rewards: int = 0
+    _squares: ExactSum = field(default_factory=ExactSum)
+
+    def add(self, rewards: Rewards) -> None:
+        """Take in a task that has rewards."""
+        self._tasks += 1
+        self._rewards += len(rewards)
+        total = math.fsum([reward - self.center for reward in rewards])
+        self._squares.add((total * total,))
+
+    def value(self) -> float | None:
+        """Return the standard error; None of fewer than two tasks."""
+        if self._tasks <= 1:
+            return None
+        correction = self._tasks / (self._tasks - 1)
+        return finite_or_none(lambda: math.sqrt(correction * self._squares.value()) / self._rewards)
 
 
-def clustered_standard_error(tasks: Sequence[Rewards]) -> float | None:
-    """Return the standard error of `mean_reward(tasks)`; None of fewer than two tasks with rewards."""
-    clusters = [rewards for rewards in tasks if rewards]
-    center = mean_reward(clusters)
-    if center is None or len(clusters) <= 1:
-        return None
-    count, correction = sum(map(len, clusters)), len(clusters) / (len(clusters) - 1)
-    return finite_or_none(lambda: math.sqrt(correction * _sum_of_squared_sums(clusters, center)) / count)
+@dataclass(slots=True)
+class PassAtPowers:
+    """pass@k of tasks, for k = 1, 2, 4 and so on, as long as every reward is 0 or 1."""
 
+    _counts: Counter[tuple[int, int]] = field(default_factory=Counter)
+    _is_binary: bool = True
 
-def pass_at_powers(tasks: Sequence[Rewards], most_repeats: int) -> tuple[PassAtK, ...]:
-    """Return pass@k for k = 1, 2, 4, … up to `most_repeats`; nothing when a reward is neither 0 nor 1."""
-    if any(reward not in (0, 1) for rewards in tasks for reward in rewards):
-        return ()
-    counts = [(len(rewards), rewards.count(1)) for rewards in tasks]
-    return tuple(_pass_at(counts, 1 << power) for power in range(most_repeats.bit_length()))
+    def add(self, rewards: Rewards) -> None:
+        """Take in a task, which may have no rewards."""
+        right = rewards.count(1)
+        if right + rewards.count(0) == len(rewards):
+            self._counts[len(rewards), right] += 1
+        else:
+            self._is_binary = False
 
+    def values(self, most_repeats: int) -> tuple[PassAtK, ...]:
+        """Return pass@k for k up to `most_repeats`; nothing when a reward is neither 0 nor 1."""
+        if not self._is_binary:
+            return ()
+        return tuple(self._at(1 << power) for power in range(most_repeats.bit_length()))
 
-def _pass_at(counts: Sequence[tuple[int, int]], k: int) -> PassAtK:
-    chances = {(n, correct): pass_at_k(n, correct, k) for n, correct in set(counts) if n >= k}
-    values = [chances[count] for count in counts if count in chances]
-    return PassAtK(k, mean(values), len(values), len(counts) - len(values))
-
-
-def _sum_of_squared_sums(clusters: Sequence[Rewards], center: float) -> float:
-    sums = [math.fsum(reward - center for reward in rewards) for rewards in clusters]
-    return math.fsum(total * total for total in sums)
+    def _at(self, k: int) -> PassAtK:
+        enough = [(pass_at_k(n, right, k), count) for (n, right), count in self._counts.items() if n >= k]
+        tasks = sum(count for _, count in enough)
+        total = math.fsum(chain.from_iterable(repeat(chance, count) for chance, count in enough))
+        return PassAtK(k, total / tasks if tasks else None, tasks, self._counts.total() - tasks)

@@ -2,6 +2,7 @@
 
 Rules:
 * Where a rollout stands is asked of `Standings`; one rollout is one measurement, whatever was attempted before.
+* Tasks are gone through in order, and none is kept but the worst: memory follows the agents.
 * Only a scored rollout has a reward; nothing else is counted as zero, and nothing is left out of the counts.
 * The order of the records of different rollouts changes no digit.
 
@@ -9,8 +10,10 @@ Source: cases RC-71, RC-74, RC-84; collection.md §4.11.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from rollbook.records.coverage import covered
@@ -28,23 +31,13 @@ from rollbook.records.outcome import (
 from rollbook.records.record import Record
 from rollbook.records.standing import Coverage, Standings
 from rollbook.records.table import SCORED_KIND
-from rollbook.scoring.estimates import PassAtK, clustered_standard_error, mean_reward, pass_at_powers
+from rollbook.scoring.estimates import ClusteredError, PassAtK, PassAtPowers
+from rollbook.scoring.exact_sum import Mean
+from rollbook.scoring.spread import mean
+from rollbook.scoring.worst_tasks import TaskScore, WorstTasks
 
 NO_AGENT: Final = "(no agent)"
 """What rollouts are scored under whose records name no agent."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskScore:
-    """One task under one agent: its mean reward (None when nothing is scored) and how its rollouts stand.
-
-    `coverage.planned` counts the rollouts that records speak about.
-    """
-
-    agent: str
-    task: int
-    mean: float | None
-    coverage: Coverage
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +59,17 @@ class AgentScore:
 
 @dataclass(frozen=True, slots=True)
 class RunScores:
-    """The scores of a run: agents by name, tasks by (agent, index)."""
+    """The scores of a run: agents by name, and the tasks that do worst."""
 
     agents: tuple[AgentScore, ...]
-    tasks: tuple[TaskScore, ...]
+    worst: tuple[TaskScore, ...]
 
     def worst_tasks(self, most: int) -> tuple[TaskScore, ...]:
-        """Return up to `most` tasks: those of which nothing is scored first, then those of the lowest mean reward.
+        """Return up to `most` of the worst `MOST` tasks: those of which nothing is scored, then the lowest means.
 
         A task all of whose rollouts are untouched is not among them, nor is one that no other task does better than.
         """
-        best = max((task.mean for task in self.tasks if task.mean is not None), default=None)
-        candidates = [task for task in self.tasks if _is_behind(task, best)]
-        return tuple(sorted(candidates, key=_badness)[:most])
+        return self.worst[:most]
 
 
 @dataclass(slots=True)
@@ -104,38 +95,79 @@ class _Group:
     rewards: list[float] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Sums:
+    """What an agent's tasks come to, of which none is kept."""
+
+    tasks: int = 0
+    scored_tasks: int = 0
+    most_repeats: int = 0
+    kinds: Counter[int] = field(default_factory=Counter)
+    rewards: Mean = field(default_factory=Mean)
+    passes: PassAtPowers = field(default_factory=PassAtPowers)
+
+    def add(self, group: _Group) -> None:
+        """Take in a task."""
+        self.tasks += 1
+        self.scored_tasks += bool(group.rewards)
+        self.most_repeats = max(self.most_repeats, len(group.kinds))
+        self.kinds.update(group.kinds)
+        self.rewards.add(group.rewards)
+        self.passes.add(group.rewards)
+
+
 def scores_of(standings: Standings) -> RunScores:
     """Return the scores of the records that stand."""
-    by_agent: defaultdict[str, defaultdict[int, _Group]] = defaultdict(lambda: defaultdict(_Group))
-    for task, agent, kind, reward in standings.endings():
-        group = by_agent[agent or NO_AGENT][task]
-        group.kinds.append(kind)
-        if kind == SCORED_KIND:
-            group.rewards.append(reward)
+    order = standings.in_order()
+    sums: defaultdict[str, _Sums] = defaultdict(_Sums)
+    worst = WorstTasks()
+    for task, agent, group in _groups(standings.endings(order)):
+        sums[agent].add(group)
+        worst.add(agent, task, mean(group.rewards), len(group.rewards), group.kinds)
+    errors = _errors(standings.endings(order), sums)
     covered_by = _Coverages(standings.kinds_of_ending)
-    agents: list[AgentScore] = []
-    tasks: list[TaskScore] = []
-    for agent, groups in sorted(by_agent.items()):
-        agents.append(_agent_score(agent, tuple(groups.values()), covered_by))
-        tasks.extend(_task_score(agent, task, groups[task], covered_by) for task in sorted(groups))
-    return RunScores(tuple(agents), tuple(tasks))
+    agents = (_agent_score(agent, of, errors.get(agent), covered_by) for agent, of in sorted(sums.items()))
+    return RunScores(tuple(agents), worst.scores(covered_by))
 
 
-def _agent_score(agent: str, groups: Sequence[_Group], covered_by: "_Coverages") -> AgentScore:
-    rewards = [group.rewards for group in groups]
+def _groups(endings: Iterable[tuple[int, str | None, int, float]]) -> Iterator[tuple[int, str, _Group]]:
+    """Yield each task's rollouts by agent; the endings of a task follow each other."""
+    for task, of_task in groupby(endings, itemgetter(0)):
+        groups: dict[str, _Group] = {}
+        for _, name, kind, reward in of_task:
+            agent = name or NO_AGENT
+            group = groups.get(agent)
+            if group is None:
+                group = groups[agent] = _Group()
+            group.kinds.append(kind)
+            if kind == SCORED_KIND:
+                group.rewards.append(reward)
+        for agent, group in groups.items():
+            yield task, agent, group
+
+
+def _errors(
+    endings: Iterable[tuple[int, str | None, int, float]], sums: Mapping[str, _Sums]
+) -> dict[str, ClusteredError]:
+    """Return the error of each agent's mean, which is known once every reward was seen: another pass."""
+    means = {agent: of.rewards.value() for agent, of in sums.items() if of.scored_tasks > 1}
+    errors = {agent: ClusteredError(center) for agent, center in means.items() if center is not None}
+    for _, agent, group in _groups(endings) if errors else ():
+        if group.rewards and agent in errors:
+            errors[agent].add(group.rewards)
+    return errors
+
+
+def _agent_score(agent: str, sums: _Sums, error: ClusteredError | None, covered_by: "_Coverages") -> AgentScore:
     return AgentScore(
         agent=agent,
-        tasks=len(groups),
-        scored_tasks=sum(1 for task in rewards if task),
-        mean=mean_reward(rewards),
-        standard_error=clustered_standard_error(rewards),
-        pass_at_k=pass_at_powers(rewards, max(len(group.kinds) for group in groups)) if any(rewards) else (),
-        coverage=covered_by.counted(Counter(kind for group in groups for kind in group.kinds)),
+        tasks=sums.tasks,
+        scored_tasks=sums.scored_tasks,
+        mean=sums.rewards.value(),
+        standard_error=error.value() if error else None,
+        pass_at_k=sums.passes.values(sums.most_repeats) if sums.scored_tasks else (),
+        coverage=covered_by.counted(sums.kinds),
     )
-
-
-def _task_score(agent: str, task: int, group: _Group, covered_by: "_Coverages") -> TaskScore:
-    return TaskScore(agent, task, mean_reward([group.rewards]), covered_by(group.kinds))
 
 
 class _Coverages:
@@ -174,14 +206,3 @@ _STANDING: Final[Mapping[type, Disposition]] = {
     NeverStarted: Disposition.NEVER_STARTED,
     Evidence: Disposition.INTERRUPTED,
 }
-
-
-def _is_behind(task: TaskScore, best: float | None) -> bool:
-    if task.mean is None:
-        return task.coverage.untouched < task.coverage.planned
-    return best is not None and task.mean < best
-
-
-def _badness(task: TaskScore) -> tuple[bool, float, int, str, int]:
-    behind = task.coverage.planned - task.coverage.scored
-    return (task.mean is not None, task.mean or 0.0, -behind, task.agent, task.task)

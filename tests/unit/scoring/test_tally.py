@@ -8,7 +8,7 @@ from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Scored, Unscored
 from rollbook.records.record import Record
 from rollbook.records.standing import Coverage
-from rollbook.scoring.estimates import PassAtK, clustered_standard_error
+from rollbook.scoring.estimates import PassAtK
 from rollbook.scoring.tally import NO_AGENT, Tally
 
 
@@ -23,6 +23,11 @@ def rewards(*tasks):
     return {
         (task, rollout): Scored(reward) for task, values in enumerate(tasks) for rollout, reward in enumerate(values)
     }
+
+
+def error_of(tasks):
+    agents = scores_of(rewards(*tasks)).agents
+    return agents[0].standard_error if agents else None
 
 
 FAILED = Failed("agent_run_error")
@@ -95,17 +100,17 @@ def test_with_one_rollout_a_task_the_error_is_the_plain_one():
 
 def test_repeats_that_agree_say_no_more_than_one_rollout_would():
     once, often = [[0.0], [1.0], [1.0]], [[0.0] * 8, [1.0] * 8, [1.0] * 8]
-    assert clustered_standard_error(often) == pytest.approx(clustered_standard_error(once))
+    assert error_of(often) == pytest.approx(error_of(once))
 
 
 def test_a_worked_clustered_error():
     # mean 0.6; sums of deviations: -0.2, -0.6, 0.8; (0.04 + 0.36 + 0.64) * 3/2 = 1.56
-    assert clustered_standard_error([[1.0, 0.0], [0.0], [1.0, 1.0]]) == pytest.approx(math.sqrt(1.56) / 5)
+    assert error_of([[1.0, 0.0], [0.0], [1.0, 1.0]]) == pytest.approx(math.sqrt(1.56) / 5)
 
 
 @pytest.mark.parametrize("tasks", [[], [[]], [[1.0, 0.0]], [[1.0], []], [[1.6e308], [-1.6e308]]])
 def test_an_error_that_is_undefined_is_none(tasks):
-    assert clustered_standard_error(tasks) is None
+    assert error_of(tasks) is None
 
 
 def test_pass_at_k_goes_by_powers_of_two_and_says_how_many_tasks_are_short():

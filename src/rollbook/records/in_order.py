@@ -1,0 +1,43 @@
+"""The rollouts of a run by task and repeat, in whatever order they were named.
+
+Rules:
+* Named in order, as plans mostly have them, they cost nothing; else a number of eight bytes each.
+* Every pass gives the same rollouts.
+"""
+
+from array import array
+from collections.abc import Iterator, Mapping
+from heapq import merge
+from itertools import islice
+from operator import le
+from typing import Final
+
+_AT_ONCE: Final = 1 << 15
+"""So many numbers are sorted as objects; what is sorted lies in parts of this size, which are merged when read."""
+
+
+class InOrder:
+    """(packed key, seat) of every rollout, keys rising; for as long as no rollout is named anew."""
+
+    __slots__ = ("_seats", "_sorted")
+
+    def __init__(self, seats: Mapping[int, int]) -> None:
+        self._seats = seats
+        rises = all(map(le, seats, islice(seats, 1, None)))
+        self._sorted = None if rises else _sorted_in_parts(seats)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """Yield them."""
+        if self._sorted is None:
+            return iter(self._seats.items())
+        whole = memoryview(self._sorted)
+        parts = (whole[start : start + _AT_ONCE] for start in range(0, len(whole), _AT_ONCE))
+        return ((number, self._seats[number]) for number in merge(*parts))
+
+
+def _sorted_in_parts(numbers: Mapping[int, int]) -> "array[int]":
+    found = array("Q")
+    left = iter(numbers)
+    while part := sorted(islice(left, _AT_ONCE)):
+        found.extend(part)
+    return found
