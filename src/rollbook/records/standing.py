@@ -25,6 +25,7 @@ from rollbook.records.group_count import GroupCount, coverage_of
 from rollbook.records.identity import RolloutKey
 from rollbook.records.in_order import InOrder
 from rollbook.records.outcome import Evidence, Failed, NeverStarted, Omitted, Outcome, Result
+from rollbook.records.place import Place
 from rollbook.records.record import Record
 from rollbook.records.table import NO_ROW, SCORED_KIND, RecordTable, renumbered
 from rollbook.records.together import STAYS_OUT, is_broken, largest_task
@@ -316,6 +317,18 @@ class Standings:
             row = rows[seat]
             if row != NO_ROW:
                 yield number >> 32, agents[origins[row]], kinds[row], rewards[row]
+
+    def lies_at(self, key: RolloutKey, place: Place) -> None:
+        """Note where the record lies that stands of `key`, whose place was not known."""
+        self.table.lies_at(self.columns.row[self.columns.seats[packed_key(key)]], place)
+
+    def places(self, order: Iterable[tuple[int, int]]) -> Iterator[tuple[str | None, Place]]:
+        """Yield (environment server, place) of each record that stands and of which it is known where it lies."""
+        for _, seat in order:
+            row = self.columns.row[seat]
+            place = None if row == NO_ROW else self.table.place(row)
+            if place is not None:
+                yield self.table.server(row), place
 
     @property
     def kinds_of_ending(self) -> tuple[Outcome, ...]:

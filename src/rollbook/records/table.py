@@ -23,6 +23,7 @@ from rollbook.records.shared import Shared
 NO_ROW: Final = -1
 SCORED_KIND: Final = 0
 NO_FILE: Final = 2
+_LARGEST: Final = 0xFFFFFFFF
 _FILES: Final = (File.RESULTS, File.FAILURES)
 FILE_NUMBERS: Final = {file: number for number, file in enumerate(_FILES)}
 SCORED: Final = Scored(0.0)
@@ -67,8 +68,8 @@ class RecordTable:
         else:
             self.files.append(FILE_NUMBERS[place.file])
         self.offsets.append(place.offset)
-        self.lengths.append(min(place.length, 0xFFFFFFFF))
-        self.lines.append(min(place.line, 0xFFFFFFFF))
+        self.lengths.append(min(place.length, _LARGEST))
+        self.lines.append(min(place.line, _LARGEST))
 
     def record(self, row: int, key: RolloutKey) -> Record:
         """Return the record of `row`, whose rollout is `key`."""
@@ -114,6 +115,12 @@ class RecordTable:
         if self.files[row] == NO_FILE:
             return None
         return Place(_FILES[self.files[row]], self.offsets[row], self.lengths[row], self.lines[row])
+
+    def lies_at(self, row: int, place: Place) -> None:
+        """Note where `row` lies, whose place was not known."""
+        self.offsets[row] = place.offset
+        self.lengths[row], self.lines[row] = min(place.length, _LARGEST), min(place.line, _LARGEST)
+        self.files[row] = FILE_NUMBERS[place.file]
 
     def run_ids(self) -> Counter[str | None]:
         """Return how many rows name which run."""

@@ -1,7 +1,7 @@
 """The results that stand, by server and without their bulk, as request bodies that lie on disk.
 
 Rules:
-* Results are as many as they are: what is kept of one in memory is where it lies.
+* Results are as many as they are: of one, the fold knows where it lies, and nothing more is kept of it.
 * Rows stand in (task, rollout) order; of a rollout, the one that stands.
 * The bodies are files without a name, which end with whoever holds them.
 
@@ -9,10 +9,10 @@ Source: collection.md §6.1, §6.3, §19.
 """
 
 import tempfile
-from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -21,10 +21,10 @@ import msgspec
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import plain_lines
 from rollbook.records.codec import File
-from rollbook.records.columns import packed_key
 from rollbook.records.keys import BULKY_KEYS, RESPONSE_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import Result
+from rollbook.records.place import Place
 from rollbook.records.reading import UNREADABLE, read_row
 from rollbook.records.record import Record
 from rollbook.records.standing import Standings
@@ -61,46 +61,42 @@ class ServerResults:
     body: BodyFile
 
 
-@dataclass(slots=True)
-class _Found:
-    """Where the rows of one server lie."""
-
-    agents: set[str] = field(default_factory=set)
-    keys: "array[int]" = field(default_factory=lambda: array("Q"))
-    offsets: "array[int]" = field(default_factory=lambda: array("Q"))
-    lengths: "array[int]" = field(default_factory=lambda: array("Q"))
-
-    def in_order(self) -> Iterator[tuple[int, int]]:
-        """Yield where each rollout's last row lies."""
-        order = sorted(range(len(self.keys)), key=self.keys.__getitem__)
-        for at, place in enumerate(order):
-            if at + 1 == len(order) or self.keys[order[at + 1]] != self.keys[place]:
-                yield self.offsets[place], self.lengths[place]
-
-
 def results_by_server(paths: RunPaths, standings: Standings, holding: ExitStack) -> tuple[ServerResults, ...]:
-    """Return the results that stand, grouped by the server that produced them; `holding` closes their bodies."""
-    found: dict[str, _Found] = {}
-    for record, offset, length in _standing(paths, standings):
-        of_server = found.setdefault(record.server or str(None), _Found())
-        if record.agent is not None:
-            of_server.agents.add(record.agent)
-        of_server.keys.append(packed_key(record.key))
-        of_server.offsets.append(offset)
-        of_server.lengths.append(length)
-    return tuple(_written(paths.output, server, held, holding) for server, held in sorted(found.items()))
+    """Return the results that stand, grouped by the server that produced them; `holding` closes their bodies.
+
+    Where the rows of this session lie is noted in `standings`.
+    """
+    agents = _agents(paths, standings)
+    bodies: dict[str, _Body] = {}
+    for name, place in standings.places(standings.in_order()):
+        if place.file is File.RESULTS:
+            server = name or str(None)
+            body = bodies.get(server)
+            if body is None:
+                body = bodies[server] = _Body(paths.output, holding)
+            body.add(place)
+    return tuple(
+        ServerResults(server, body.rows, tuple(sorted(agents[server])), body.ended())
+        for server, body in sorted(bodies.items())
+    )
 
 
-def _standing(paths: RunPaths, standings: Standings) -> Iterator[tuple[Record, int, int]]:
-    """Yield what stands, and where it lies; who let damaged lines pass, goes on without."""
+def _agents(paths: RunPaths, standings: Standings) -> defaultdict[str, set[str]]:
+    """Return whose results each server produced, and note where each lies; a damaged line is passed over."""
+    agents: defaultdict[str, set[str]] = defaultdict(set)
     for number, offset, length, text in plain_lines(paths.output):
         try:
             record = read_row(text, File.RESULTS)
         except UNREADABLE:
             continue
         stands = standings.of(record.key)
-        if stands is not None and _lies_at(stands, record, number):
-            yield record, offset, length
+        if stands is None or not _lies_at(stands, record, number):
+            continue
+        if record.agent is not None:
+            agents[record.server or str(None)].add(record.agent)
+        if stands.place is None:
+            standings.lies_at(record.key, Place(File.RESULTS, offset, length, number))
+    return agents
 
 
 def _lies_at(stands: Record, record: Record, number: int) -> bool:
@@ -115,18 +111,26 @@ def _lies_at(stands: Record, record: Record, number: int) -> bool:
     return isinstance(stands.outcome, Result) and named == (stands.run_id, stands.attempt)
 
 
-def _written(results: Path, server: str, found: _Found, holding: ExitStack) -> ServerResults:
-    body = holding.enter_context(tempfile.TemporaryFile(dir=results.parent))  # noqa: SIM115  `holding` closes it
-    rows = 0
-    with results.open("rb") as lines:
-        body.write(_BEGIN)
-        for offset, length in found.in_order():
-            lines.seek(offset)
-            body.write((b"," if rows else b"") + light_row(lines.read(length)))
-            rows += 1
-        body.write(_END)
-    body.flush()
-    return ServerResults(server, rows, tuple(sorted(found.agents)), BodyFile(body, body.tell()))
+class _Body:
+    """A body that is being written, of rows of the file `results`."""
+
+    def __init__(self, results: Path, holding: ExitStack) -> None:
+        self._lines = holding.enter_context(results.open("rb"))
+        self._file = holding.enter_context(tempfile.TemporaryFile(dir=results.parent))  # noqa: SIM115  `holding` closes it
+        self._file.write(_BEGIN)
+        self.rows = 0
+
+    def add(self, place: Place) -> None:
+        """Write the row that lies at `place`."""
+        self._lines.seek(place.offset)
+        self._file.write((b"," if self.rows else b"") + light_row(self._lines.read(place.length)))
+        self.rows += 1
+
+    def ended(self) -> BodyFile:
+        """Return the body, which is whole now."""
+        self._file.write(_END)
+        self._file.flush()
+        return BodyFile(self._file, self._file.tell())
 
 
 def light_row(line: bytes) -> bytes:

@@ -1,4 +1,5 @@
 from contextlib import ExitStack
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -7,6 +8,9 @@ from rollbook.ledger.history import read_history
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.exchange import Reply, SendFailed
 from rollbook.records.failure_kinds import Delivery
+from rollbook.records.place import File
+from rollbook.records.reading import read_row
+from rollbook.records.standing import Standings
 from rollbook.verbs.aggregate import aggregate
 from rollbook.verbs.light_rows import labels_of, light_row, results_by_server
 
@@ -102,6 +106,23 @@ def test_a_row_sheds_its_bulk_and_keeps_usage():
     assert light_row(msgspec.json.encode(heavy)) == b'{"reward":1,"response":{"usage":{"n":1}}}'
     assert light_row(b'{"response":{"output":[],"usage":null}}') == b"{}"
     assert light_row(b'{"response":"no object","x":1}') == b'{"x":1}'
+
+
+def test_what_this_session_wrote_is_found_and_a_second_pass_finds_the_same(paths):
+    rows = [row(task, server, server[-1], _ng_run_id="r") for task, server in [(2, "e1"), (0, "e2"), (1, "e1")]]
+    write(paths, *rows, row(1, "e1", reward=0.5, _ng_run_id="r", _ng_attempt_index=1))
+    standings = Standings()
+    for written in rows:
+        standings.add(replace(read_row(msgspec.json.encode(written), File.RESULTS), place=None))
+    for _ in range(2):
+        with ExitStack() as holding:
+            found = results_by_server(paths, standings, holding)
+            bodies = [msgspec.json.decode(b"".join(group.body.pieces()))["verify_responses"] for group in found]
+        assert [(group.server, group.rows, group.agents) for group in found] == [("e1", 2, ("1",)), ("e2", 1, ("2",))]
+        assert [[(row["_ng_task_index"], row["reward"]) for row in body] for body in bodies] == [
+            [(1, 1.0), (2, 1.0)],
+            [(0, 1.0)],
+        ]
 
 
 def test_two_servers_of_one_agent_are_labelled_by_server(paths):
