@@ -3,7 +3,7 @@
 Rules:
 * Rows are never mutated; each repeat is a shallow copy.
 * A task is equal text: rows alike in every byte extend the same task's repeats.
-* Rows stream through; what is kept is a digest per task and a counter per task.
+* Rows stream through; what is kept is a digest per task and a counter per task, and neither once rows are at an end.
 
 Source: collection.md §2.1 to §2.7, §2.12.
 """
@@ -36,6 +36,7 @@ class Expansion:
     notes: list[str] = field(default_factory=list)
     _repeats: PerKey[int] = field(init=False)
     _seeds: PerKey[bool] = field(init=False)
+    _counted: tuple[int, tuple[int, int] | None] | None = None
     _task_of: dict[bytes, int] = field(default_factory=dict)
     _next_rollout: Counter[int] = field(default_factory=Counter)
     _ids: RolloutIds = field(default_factory=RolloutIds)
@@ -66,6 +67,13 @@ class Expansion:
             for target in routing.targets:
                 yield from self._repeated(base, target, routing, source)
         self._finish()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Keep nothing of the tasks but what is asked about them: a plan is folded next, which takes as much again."""
+        self._counted = self.tasks, self.largest_task
+        self._task_of.clear()
+        self._next_rollout.clear()
 
     def _chosen(self, sources: Iterable[SourceRow]) -> Iterator[SourceRow]:
         wanted = self.options.task_ids
@@ -95,11 +103,13 @@ class Expansion:
     @property
     def tasks(self) -> int:
         """How many tasks the plan holds so far."""
-        return len(self._task_of)
+        return len(self._task_of) if self._counted is None else self._counted[0]
 
     @property
     def largest_task(self) -> tuple[int, int] | None:
         """The task with most rollouts so far, and how many it has; None as long as there is none."""
+        if self._counted is not None:
+            return self._counted[1]
         return max(self._next_rollout.items(), key=lambda item: item[1], default=None)
 
     def _task_index(self, source: SourceRow) -> int:
