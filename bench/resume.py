@@ -112,7 +112,8 @@ def write_rows(path: Path, count: int) -> None:
     content = {"content": "What is the weather like? " * 14, "role": "user"}
     row = {"responses_create_params": {"input": [content]}, "agent_ref": {"name": "stub_agent"}}
     row["agent_ref"]["type"] = "responses_api_agents"
-    path.write_text("".join(json.dumps(row | {"number": number}) + "\n" for number in range(count)))
+    with path.open("w") as file:
+        file.writelines(json.dumps(row | {"number": number}) + "\n" for number in range(count))
 
 
 def say(name: str, done: list[Process], *, limited: bool) -> None:
