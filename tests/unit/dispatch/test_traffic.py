@@ -234,7 +234,7 @@ def every_number_has_one_end(run):
     assert set(reserved.values()) <= {1}
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     words=st.lists(st.sampled_from(WORDS), max_size=20),
     turns=st.integers(0, 8),
