@@ -1,7 +1,8 @@
 """A shard that was opened: the rollouts of its call on their way to the disk, one by one, and the shard's end.
 
 Rules:
-* A rollout is handed over once its record is on disk, and the status file tells of it; the event loop writes nothing.
+* A rollout is handed over once its record is on disk, and the status file tells of it; of a shard of very many rows
+  the status follows within a second, because counting them takes its time. The event loop writes nothing.
 * Rollouts are saved as a run saves them; only a try that left no result is an omitted row, or nothing.
 * What was reserved and never sent is told when the call ends. Nothing is written once somebody else opened the shard.
 
@@ -39,6 +40,9 @@ from rollbook.records.task import Rollout
 from rollbook.verbs.batch_status import IncompleteReason
 
 _LOG = logging.getLogger(__name__)
+_TOLD_EACH: Final = 2000
+"""Of so many rows at most, the status is written with each rollout."""
+_SOON_S: Final = 1.0
 _CLOSED: Final = "the iterator was closed before it was sent"
 
 
@@ -86,6 +90,8 @@ class ShardRecording:
         self._opening = asyncio.Lock()
         self._flushing = asyncio.Lock()
         self._untold = True
+        self._is_large = len(rows) > _TOLD_EACH
+        self._telling: asyncio.Task[None] | None = None
         if not rows:
             journal.lock.give_up()
 
@@ -100,7 +106,10 @@ class ShardRecording:
         self._left.pop(completed.row.rollout.key, None)
         path = await self._written(completed)
         self._untold = True
-        await self.flush_status()
+        if self._is_large:
+            self._telling = self._telling or asyncio.create_task(self._tell_soon())
+        elif path is not None:
+            await self.flush_status()
         return path
 
     async def flush_status(self) -> None:
@@ -172,7 +181,14 @@ class ShardRecording:
         for key, attempt in attempts:
             self._standings.refused(key, attempt)
 
+    async def _tell_soon(self) -> None:
+        await self._journal.clock.sleep(_SOON_S)
+        self._telling = None
+        await self.flush_status()
+
     async def _end(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
         writer = await self._opened()
         unsent, self._left = list(self._left.values()), {}
         try:
@@ -185,7 +201,9 @@ class ShardRecording:
             await writer.__aexit__(None)
         reason = IncompleteReason.STOPPED if unsent or self._was_cut else None
         state = RunState.FINISHED if reason is None else RunState.INTERRUPTED
-        await asyncio.to_thread(self._tell, state, reason)
+        async with self._flushing:
+            self._untold = False
+            await asyncio.to_thread(self._tell, state, reason)
 
     async def _never_sent(self, writer: ShardWriter, unsent: Sequence[Rollout]) -> None:
         """Say that these rollouts were not sent; a resume sends them."""

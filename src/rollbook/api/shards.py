@@ -27,6 +27,7 @@ from rollbook.clock import Clock
 from rollbook.config.attempt_cap import max_rollout_attempts
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.errors import ConfigError, InputError
+from rollbook.ledger.ownership import refuse_files_of_others
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.run import Draft, Run
 from rollbook.ledger.shard import ShardLock, begin_log, shard_paths
@@ -91,6 +92,7 @@ def open_shard(target: ShardTarget, rows: Sequence[DirectRow], terms: ShardTerms
     paths = target.paths
     run, lock = Run(paths, clock), ShardLock(paths, now=clock.now)
     run.refuse_what_is_no_file()
+    refuse_files_of_others(paths.output)
     run.make_folder()
     with lock.opening() as lock_file:
         run.sweep()

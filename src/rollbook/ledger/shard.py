@@ -218,10 +218,11 @@ class ShardWriter(Writer):
         """
         if not isinstance(ending.outcome, Interrupted):
             return super().write(rollout, ending, elapsed)
+        if not self._options.record_omitted:
+            nothing = SavedLine(File.FAILURES, b"", ending.outcome)
+            return Handed(self._record(rollout, nothing), self._nothing_to_do())
         _, row = saved_row(ending, rollout.stamps | {RUN_ID_KEY: self._stamp.run_id})
         saved = SavedLine(File.FAILURES, encode(row) + b"\n", ending.outcome)
-        if not self._options.record_omitted:
-            return Handed(self._record(rollout, saved), self._nothing_to_do())
         self._refuse_when_broken()
         self._waiting.rows[saved.file].append(saved.line)
         return Handed(self._record(rollout, saved), self._begun())

@@ -1,6 +1,5 @@
 """Who may write a shard: one opener at a time, the last one alone afterwards, and what a death in between leaves."""
 
-import asyncio
 import errno
 import fcntl
 import json
@@ -14,7 +13,6 @@ import pytest
 
 from rollbook.api.direct_completed import completed, cut_off
 from rollbook.api.direct_sending import Answered
-from rollbook.api.shard_recording import ShardRecording
 from rollbook.errors import LedgerError, RollbookError, ShardTakenOverError
 from rollbook.ledger.lock import RunLock, holder_of
 from rollbook.ledger.lock_file import NOBODY
@@ -22,7 +20,7 @@ from rollbook.ledger.shard import ShardLock
 from rollbook.records.exchange import Exchange
 from rollbook.records.sends import Sends
 from run_folder import identities, rows_of
-from stub import Stub, serving
+from stub import serving
 from unit.api.direct_calls import reply
 from unit.api.shard_calls import ShardFolder, planned
 
@@ -68,6 +66,18 @@ async def test_the_status_is_written_when_it_is_asked_for(shard):
     await recording.write(answered(rows[0]))
     assert shard.told()["members"][0]["completed"] == 1
     await recording.close()
+
+
+async def test_of_a_shard_of_very_many_rows_the_status_follows_and_is_whole_at_the_end(shard):
+    recording, rows = shard.opened(planned(2001))
+    for row in rows[:3]:
+        await recording.write(answered(row))
+    assert not shard.paths.batch_status.exists()
+    await recording.flush_status()
+    assert shard.told()["members"][0]["completed"] == 3
+    await recording.write(answered(rows[3]))
+    await recording.close()
+    assert (shard.told()["state"], shard.told()["members"][0]["completed"]) == ("incomplete", 4)
 
 
 async def test_whoever_opened_a_label_before_writes_no_more_once_it_was_opened_again(shard):
@@ -207,10 +217,3 @@ def test_a_death_while_a_label_is_opened_leaves_the_earlier_shard_or_the_new_one
     assert [death["run"] for death in deaths] == sorted((death["run"] for death in deaths), reverse=True)
     assert all(death["fenced"] for death in deaths if death["run"] == "new")
     assert len(deaths) > 10
-
-
-def test_a_recording_can_be_made_before_there_is_a_loop_and_closed_in_one(shard):
-    recording, _ = shard.opened(planned(1))
-    assert isinstance(recording, ShardRecording)
-    asyncio.run(recording.close())
-    assert Stub().config()["head_server"]["port"] == 0
