@@ -87,6 +87,8 @@ DO_NOT = {
     "a key with an escape that is short": rb'{"\/":1}',
     "our key in disguise": rb'{"\u005fng_task_index":7}',
     "nested too deep": b'{"a":' * 1100 + b"1" + b"}" * 1100,
+    "a line feed in an array": b'{"a":[1,\n2]}',
+    "a carriage return in an array": b'{"a":[1,\r2]}',
     "NaN inside": b'{"a":[NaN]}',
     "a leading zero inside": b'{"a":[-01]}',
     "a number without a fraction inside": b'{"a":[1.]}',
