@@ -1,7 +1,7 @@
 """Which attempt numbers of each rollout were handed out, and which of them ended.
 
 Rules:
-* One bit an attempt: 64 numbers of a rollout fit into a column, the few rollouts with more are kept apart.
+* One bit an attempt: 16 numbers of a rollout fit into a column, the few rollouts with more are kept apart.
 * A number that was handed out, or that a record carries, is never handed out again.
 
 Source: collection.md §5.4.2, §5.4.4.
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-ATTEMPT_BITS: Final = 64
+ATTEMPT_BITS: Final = 16
 MOST_SESSIONS: Final = 0xFFFF
 
 
@@ -21,7 +21,7 @@ MOST_SESSIONS: Final = 0xFFFF
 class NumberSets:
     """One set of attempt numbers per rollout: `bits` of each, and in `wide` what has no room there."""
 
-    bits: "array[int]" = field(default_factory=lambda: array("Q"))
+    bits: "array[int]" = field(default_factory=lambda: array("H"))
     wide: dict[int, int] = field(default_factory=dict)
 
     def of(self, seat: int) -> int:
@@ -47,8 +47,8 @@ class Attempts:
 
     def grow(self, count: int = 1) -> None:
         """Make room for `count` more rollouts."""
-        self.handed_out.bits.frombytes(bytes(8 * count))
-        self.ended.bits.frombytes(bytes(8 * count))
+        self.handed_out.bits.frombytes(bytes(2 * count))
+        self.ended.bits.frombytes(bytes(2 * count))
         self.sessions.frombytes(bytes(2 * count))
 
     def reserve(self, seat: int, attempt: int, session: int) -> None:

@@ -161,7 +161,7 @@ def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: 
     seat_of, rows, last = columns.seats.get, columns.row, columns.last
     handed_out, ended = columns.attempts.handed_out.bits, columns.attempts.ended.bits
     add_attempt, add_kind, add_source = table.attempts.append, table.kinds.append, table.origins.append
-    add_reward, add_file, add_before = table.rewards.append, table.files.append, table.before.append
+    add_reward, add_file = table.rewards.append, table.files.append
     add_offset, add_length, add_line = table.offsets.append, table.lengths.append, table.lines.append
     decode, source_of = (PLAIN_RESULT if tokens is None else PLAIN_USAGE).decode, _Sources(standings)
     source, ref_before, run_before, server_before = 0, b"", "", None
@@ -193,7 +193,6 @@ def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: 
         add_offset(offset)
         add_length(length)
         add_line(number)
-        add_before(NO_ROW)
         ended[seat] |= 1 << attempt
     if tokens is not None:
         tokens.add_plain(PlainUsage(used_in, used_out, used_in_all))

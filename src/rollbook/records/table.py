@@ -32,7 +32,7 @@ _MASKED: Final = Masked(None)
 
 @dataclass(slots=True)
 class RecordTable:
-    """Records by row number; `before` chains the rows of one rollout, the latest first."""
+    """Records by row number; `before` chains the rows of those rollouts that have several, the latest first."""
 
     attempts: "array[int]" = field(default_factory=lambda: array("i"))
     kinds: "array[int]" = field(default_factory=lambda: array("i"))
@@ -42,7 +42,7 @@ class RecordTable:
     offsets: "array[int]" = field(default_factory=lambda: array("q"))
     lengths: "array[int]" = field(default_factory=lambda: array("I"))
     lines: "array[int]" = field(default_factory=lambda: array("I"))
-    before: "array[int]" = field(default_factory=lambda: array("i"))
+    before: dict[int, int] = field(default_factory=dict)
     outcomes: Shared[Outcome] = field(default_factory=lambda: Shared(SCORED))
     sources: Shared[tuple[str | None, str | None, str | None]] = field(default_factory=Shared)
 
@@ -57,7 +57,8 @@ class RecordTable:
         self.kinds.append(self.outcomes.number(shape))
         self.origins.append(self.sources.number((record.run_id, record.agent, record.server)))
         self.rewards.append(reward)
-        self.before.append(before)
+        if before != NO_ROW:
+            self.before[len(self.attempts) - 1] = before
         self._keep_place(record.place)
         return len(self.attempts) - 1
 
@@ -133,7 +134,7 @@ class RecordTable:
         """Yield `row` and the rows of the same rollout before it."""
         while row != NO_ROW:
             yield row
-            row = self.before[row]
+            row = self.before.get(row, NO_ROW)
 
 
 def _split(outcome: Outcome) -> tuple[Outcome, float]:

@@ -85,7 +85,7 @@ def test_a_loss_leaves_a_gap_and_its_number_is_not_used_again():
     assert handed_out(0, 3).next_attempt(KEY) == 4
 
 
-@pytest.mark.parametrize("attempt", [0, 1, 62, 63, 64, 65, 200])
+@pytest.mark.parametrize("attempt", [0, 1, 14, 15, 16, 17, 62, 63, 64, 65, 200])
 def test_numbers_beyond_the_column_are_numbers_like_the_others(attempt):
     standings = handed_out(attempt)
     assert standings.next_attempt(KEY) == attempt + 1
