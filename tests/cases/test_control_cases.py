@@ -106,6 +106,7 @@ def test_a_drained_run_waits_for_what_is_in_flight_ends_with_3_and_owes_the_rest
     started = played.started("--concurrency", "4", "--grace", "0")
     held.wait_for(4)
     assert ctl(played, "drain").code == 0
+    assert all("4 in flight" in ctl(played, "status").out for _ in range(5))
     held.let_go()
     said = started.ended()
     assert said.code == 3
