@@ -108,6 +108,21 @@ async def test_a_caller_whose_label_was_opened_again_is_told_by_its_awaitables(s
     assert rows_of(shard.paths.output) == []
 
 
+async def test_an_opening_by_another_process_keeps_the_call_out(shard):
+    first, rows = shard.opened(planned(1), "one")
+    opens = (
+        "import sys; from pathlib import Path; from unit.api.shard_calls import ShardFolder, planned; "
+        "ShardFolder(Path(sys.argv[1])).opened(planned(1), 'two')"
+    )
+    python_path = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen([sys.executable, "-c", opens, shard.folder], env=os.environ | python_path) as child:
+        pass
+    with pytest.raises(ShardTakenOverError, match=f"'s1' .* pid {child.pid} "):
+        await first.write(answered(rows[0]))
+    await first.close()
+    assert shard.manifest()["run_id"] == "two"
+
+
 async def test_an_opening_that_fails_on_its_rows_leaves_the_earlier_call_writing(shard):
     first, rows = shard.opened(planned(1), "one")
     with pytest.raises(RollbookError, match="is that of row 0"):
