@@ -108,16 +108,21 @@ async def test_a_caller_whose_label_was_opened_again_is_told_by_its_awaitables(s
     assert rows_of(shard.paths.output) == []
 
 
-async def test_an_opening_by_another_process_keeps_the_call_out(shard):
-    first, rows = shard.opened(planned(1), "one")
+def opened_elsewhere(folder):
+    """Open the label in another process, which ends then, and return its id."""
     opens = (
         "import sys; from pathlib import Path; from unit.api.shard_calls import ShardFolder, planned; "
         "ShardFolder(Path(sys.argv[1])).opened(planned(1), 'two')"
     )
     python_path = {"PYTHONPATH": str(Path(__file__).parents[2])}
-    with subprocess.Popen([sys.executable, "-c", opens, shard.folder], env=os.environ | python_path) as child:
-        pass
-    with pytest.raises(ShardTakenOverError, match=f"'s1' .* pid {child.pid} "):
+    with subprocess.Popen([sys.executable, "-c", opens, folder], env=os.environ | python_path) as child:
+        return child.pid
+
+
+async def test_an_opening_by_another_process_keeps_the_call_out(shard):
+    first, rows = shard.opened(planned(1), "one")
+    pid = opened_elsewhere(shard.folder)
+    with pytest.raises(ShardTakenOverError, match=f"'s1' .* pid {pid} "):
         await first.write(answered(rows[0]))
     await first.close()
     assert shard.manifest()["run_id"] == "two"
