@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from property.handing_over import together
 from property.ledger_endings import DRAINED, EVIDENCE, FAILURES, INTERRUPTIONS, RESULTS
 from property.ledger_model import Story
 from rollbook.errors import LedgerError
@@ -113,8 +114,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def dispatch(self, pick, many):
         owed = self._owed()
         keys = list(dict.fromkeys(owed[(pick + n) % len(owed)] for n in range(many)))
-        reserved = self._handed_over([partial(self.ledger.reserve, self.plan[key]) for key in keys])
-        for rollout in reserved:
+        for rollout in self._handed_over([partial(self.ledger.reserve, self.plan[key]) for key in keys]):
             self._handed_out(rollout)
 
     @precondition(lambda self: self.in_flight)
@@ -348,8 +348,7 @@ class LedgerMachine(RuleBasedStateMachine):
         _tell(self.stories[rollout.key], saved_line(rollout, ending, STAMP))
 
     def _handed_over(self, calls):
-        """Make `calls` in one turn of the loop, so that they go out together, and wait until all are committed."""
-        return self.runner.run(_together(calls))
+        return self.runner.run(together(calls))
 
     def _append(self, saved):
         path = self.paths.output if saved.file is File.RESULTS else self.paths.failures
@@ -387,14 +386,6 @@ def _facts(standings, key, rules):
 
 def _picked(choices, pick):
     return choices[pick % len(choices)]
-
-
-async def _together(calls):
-    return await asyncio.gather(*map(_made, calls))
-
-
-async def _made(call):
-    return await call()
 
 
 TestLedgerMachine = LedgerMachine.TestCase
