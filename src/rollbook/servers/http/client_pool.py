@@ -1,4 +1,4 @@
-"""The aiohttp sessions of each event loop: one that reuses connections, and one that never does.
+"""The clients of each event loop: a session that reuses connections, one that never does, and the wire client.
 
 Rules:
 * A session belongs to the loop that it was opened in, and is closed when the owner of that loop ends it, as
@@ -22,6 +22,7 @@ from aiohttp import AddrInfoType, ClientSession, DummyCookieJar, TCPConnector
 from rollbook.servers.http.client_settings import ClientSettings, read_client_settings
 from rollbook.servers.http.socket_options import tune_socket
 from rollbook.servers.http.time_limits import default_timeout
+from rollbook.servers.http.wire_calls import WireCalls, wire_calls
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ class _Pools:
         self.settings = settings
         self.reusing = _session(settings, reuse=True)
         self.single_use = _session(settings, reuse=False)
+        self.wire = wire_calls(settings)
         self._earlier = earlier
         self._until_end = self._close_at_the_loops_end()
         with suppress(StopIteration):
@@ -47,6 +49,8 @@ class _Pools:
         finally:
             await self.reusing.close()
             await self.single_use.close()
+            if self.wire is not None:
+                await self.wire.close()
             if self._earlier is not None:
                 await self._earlier.close()
 
@@ -95,6 +99,11 @@ def get_global_aiohttp_client(*, single_use: bool = False) -> ClientSession:
     """Return this loop's client; with `single_use`, the one whose connections serve one request each."""
     pools = _of_running_loop()
     return pools.single_use if single_use else pools.reusing
+
+
+def current_wire_calls() -> WireCalls | None:
+    """Return what carries this loop's calls of model endpoints; None when its client does that as well."""
+    return _of_running_loop().wire
 
 
 def current_client_settings() -> ClientSettings:

@@ -10,6 +10,7 @@ Rules:
 * A call that used up its whole time is not sent again.
 * Idle connections are dropped after 4 s, before a usual server does (uvicorn 5 s, ours 30 s), so that none is reused
   while its server closes it. A call that must not run twice takes a connection of its own.
+* Calls of a model endpoint go by the wire client where it can carry them (`wire_calls`), under the same rules.
 * An address that a server of this process has is answered in this process: the same limits, the same redirects, and
   what was answered there goes nowhere else.
 
@@ -30,6 +31,7 @@ from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.deadline import seconds_left
 from rollbook.servers.http.client_pool import (
     current_client_settings,
+    current_wire_calls,
     get_global_aiohttp_client,
     global_aiohttp_client_exit,
     is_global_aiohttp_client_request_debug_enabled,
@@ -43,6 +45,7 @@ from rollbook.servers.http.redaction import redacted_url
 from rollbook.servers.http.redirects import Call, next_call
 from rollbook.servers.http.request_body import as_embedded_request, with_encoded_json
 from rollbook.servers.http.time_limits import effective_timeout, model_call_timeout, model_call_took_too_long
+from rollbook.servers.http.wire_calls import base_of, may_carry
 
 __all__ = [
     "MAX_NUM_TRIES",
@@ -108,7 +111,7 @@ async def request(
     attempts = _Attempts(_server_name, call, grace, _max_connection_retries, replay=_replay)
     while True:
         try:
-            return await _exchange(call, single_use=_single_use)
+            return await _exchange(call, limits, single_use=_single_use)
         except (ClientError, TimeoutError) as error:
             if (_gone is not None and _gone()) or not attempts.go_on(error):
                 if limits is not None and is_time_used_up(error):
@@ -147,12 +150,17 @@ class _Attempts:
         return allowed
 
 
-async def _exchange(call: Call, *, single_use: bool) -> ClientResponse:
-    """Return the reply to `call`, from a server of this process or through a socket."""
+async def _exchange(call: Call, model_limits: ClientTimeout | None, *, single_use: bool) -> ClientResponse:
+    """Return the reply to `call`, from a server of this process or through a socket.
+
+    `model_limits` are there for the call of a model endpoint.
+    """
     earlier: list[EmbeddedResponse] = []
     while True:
         server = find_embedded(call.url)
         reply = None if server is None else await _embedded(server, call)
+        if reply is None and model_limits is not None and not single_use:
+            reply = await _by_wire(call, model_limits.total)
         if reply is None:
             return await _through_socket(call, single_use=single_use)
         further = next_call(call, reply, earlier)
@@ -169,6 +177,15 @@ async def _through_socket(call: Call, *, single_use: bool) -> ClientResponse:
         return await client.request(call.method, call.url, **call.options)
     except UnicodeError as error:  # a host name that cannot be looked up
         raise InvalidURL(redacted_url(call.url), str(error)) from error
+
+
+async def _by_wire(call: Call, seconds: float | None) -> EmbeddedResponse | None:
+    """Send the call of a model endpoint by the wire client, or return None when that does not carry it."""
+    wire, base_url = current_wire_calls(), base_of(call.method, call.url)
+    if wire is None or base_url is None:
+        return None
+    asked = as_embedded_request(call.method, base_url, call.url, call.options)
+    return await wire.post(asked, seconds) if asked is not None and may_carry(asked.headers) else None
 
 
 async def _embedded(server: EmbeddedServer, call: Call) -> EmbeddedResponse | None:

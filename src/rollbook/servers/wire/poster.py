@@ -43,8 +43,8 @@ class _Line:
 
     __slots__ = ("quiet_until", "resting")
 
-    def __init__(self, idle_seconds: float) -> None:
-        self.resting = Resting(idle_seconds)
+    def __init__(self, idle_seconds: float, *, rests: bool) -> None:
+        self.resting = Resting(idle_seconds, rests=rests)
         self.quiet_until = -math.inf
 
 
@@ -53,7 +53,8 @@ class Poster:
 
     `connect_seconds` bounds one attempt to connect, `grace_seconds` how long attempts go on with pauses of
     `retry_seconds`, `max_reply_bytes` the body of a reply, decoded. `idle_seconds` is how long a connection may lie
-    idle and be used again; 0 has each request take one of its own. `tcp_keepalive` holds options of sockets by name,
+    idle and be used again; 0 has each request take one of its own. `repeated` says that callers send again what met
+    the end of its connection, so that one may be used again at once. `tcp_keepalive` holds options of sockets by name,
     `now` is the clock of graces and idle connections.
     """
 
@@ -65,6 +66,7 @@ class Poster:
         max_reply_bytes: int = MAX_REPLY_BYTES,
         retry_seconds: float = RETRY_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
+        repeated: bool = False,
         tcp_keepalive: Mapping[str, int] = TCP_KEEPALIVE,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -75,6 +77,7 @@ class Poster:
         self._grace_seconds = grace_seconds
         self._retry_seconds = retry_seconds
         self._idle_seconds = idle_seconds
+        self._repeated = repeated
         self._closed = False
         self._begin(None)
 
@@ -111,25 +114,43 @@ class Poster:
             SendFailed: no whole reply came; says what is known of the delivery.
 
         """
+        try:
+            return await self.exchanged(server, url, body, exchange, headers=headers, gone=gone)
+        except Broken as broken:
+            raise send_failed(server, masked_urls(url, ""), broken, exchange) from (broken.__cause__ or broken)
+
+    async def exchanged(
+        self,
+        server: str,
+        url: str,
+        body: bytes | Upload,
+        exchange: Exchange,
+        *,
+        headers: Mapping[str, str] = JSON,
+        gone: Callable[[], bool] | None = None,
+    ) -> Reply:
+        """Do as `post` does.
+
+        Raises:
+            Broken: no whole reply came.
+
+        """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._begin(loop)
-        try:
-            target = target_of(url)
-            exchange.host = target.authority
-            whole, further = (body, 0) if isinstance(body, bytes) else (b"", body.size)
-            request = request_of(target, headers, exchange.seconds, whole, further)
-            line = self._lines.get(target.endpoint) or self._line_to(target.endpoint)
-            connection = line.resting.take(self._now()) or await self._come_up(server, target, line, gone)
-        except Broken as broken:
-            raise send_failed(server, masked_urls(url, ""), broken, exchange) from (broken.__cause__ or broken)
+        target = target_of(url)
+        exchange.host = target.authority
+        whole, further = (body, 0) if isinstance(body, bytes) else (b"", body.size)
+        request = request_of(target, headers, exchange.seconds, whole, further)
+        line = self._lines.get(target.endpoint) or self._line_to(target.endpoint)
+        connection = line.resting.take(self._now()) or await self._come_up(server, target, line, gone)
         try:
             pieces = None if isinstance(body, bytes) else body.pieces()
             reply, idle = await connection.carry(request, exchange, self.max_reply_bytes, pieces)
-        except Broken as broken:
+        except Broken:
             if exchange.status is None:
                 line.resting.broke(connection, self._now())
-            raise send_failed(server, masked_urls(url, ""), broken, exchange) from (broken.__cause__ or broken)
+            raise
         if self._room.is_wanted or not idle or not line.resting.put(connection, idle, self._now()):
             connection.abort()
         elif self._sweeping is None:
@@ -139,7 +160,7 @@ class Poster:
     def _line_to(self, endpoint: Endpoint) -> _Line:
         if self._closed:
             raise _client_is_closed()
-        return self._lines.setdefault(endpoint, _Line(self._idle_seconds))
+        return self._lines.setdefault(endpoint, _Line(self._idle_seconds, rests=not self._repeated))
 
     async def _come_up(self, server: str, target: Target, line: _Line, gone: Callable[[], bool] | None) -> Connection:
         """Return a new connection, tried for until the grace is over."""

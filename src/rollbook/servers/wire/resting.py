@@ -6,6 +6,8 @@ Rules:
 * It is asked again within 0.25 s after that, at an age of 0.8 s at most, before any usual server closes it; less where
   the server says so or has shown it. And only if the kernel has nothing to read from it. So no request meets the end of
   its connection.
+* Where the caller repeats what met the end of its connection, connections need no rest and lie idle for as long as the
+  client lets them; only what the server says or has shown shortens that.
 * The one that has rested longest goes first; 1024 to one endpoint are kept at most.
 
 Source: RFC 9112 §9.3, §9.5.
@@ -29,13 +31,14 @@ _LONG: Final = 0.03
 class Resting:
     """The idle connections to one endpoint. Times are in seconds, all from one clock.
 
-    `rest_seconds` is how long a connection rests before it is asked again.
+    `rest_seconds` is how long a connection rests before it is asked again; without `rests`, not at all.
     """
 
-    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, idle_seconds: float = IDLE_SECONDS, *, rests: bool = True) -> None:
         self._idle = idle_seconds
+        self._rests = rests
         self._quickest = math.inf
-        self.rest_seconds = _REST_AT_MOST
+        self.rest_seconds = _REST_AT_MOST if rests else 0.0
         self._shown = math.inf
         self._shown_until = 0.0
         self._waiting: deque[Connection] = deque()
@@ -45,12 +48,14 @@ class Resting:
 
     def came_up(self, seconds: float) -> None:
         """Note that a connection came up, with a round trip of `seconds`."""
+        if not self._rests:
+            return
         self._quickest = min(self._quickest, seconds)
         self.rest_seconds = min(max(_REST_AT_LEAST, 2 * self._quickest), _REST_AT_MOST)
 
     def put(self, connection: Connection, idle_seconds: float, now: float) -> bool:
         """Keep a connection that may lie idle for `idle_seconds` more; return False if it is of no further use."""
-        idle = min(self._idle, self.rest_seconds + _BEYOND_REST)
+        idle = min(self._idle, self.rest_seconds + _BEYOND_REST) if self._rests else self._idle
         if now < self._shown_until:
             idle = min(idle, self._shown)
         if idle_seconds < math.inf:
