@@ -51,6 +51,7 @@ class Collecting:
         self._ceilings: Ceilings | None = None
         self._lag: LoopLag | None = None
         self._owed = 0
+        self._floor = 1
         self._session = session
         self._observe = both(observe, self.pace.observe)
         self._stop = stop
@@ -98,7 +99,8 @@ class Collecting:
         several = session.names_several_servers() and not together
         policy = policy_of(settings, several_servers=several, whole_tasks=together)
         largest = session.standings.largest_task() if together else None
-        self._ceilings = ceilings_of(settings, self._observe, floor=1 if largest is None else largest[1])
+        self._floor = 1 if largest is None else largest[1]
+        self._ceilings = ceilings_of(settings, self._observe, floor=self._floor)
         self._observe(RunNoted(told_limits(policy.limits)))
         if not settings.adaptive_concurrency:
             now = session.clock.monotonic()
@@ -119,8 +121,9 @@ class Collecting:
 
     def _further(self, server: str, ending: Ending) -> str | None:
         """Return why the run stops after `ending`, if it does."""
-        self.early = self._early_stops.observe(server, ending) or self.early
-        return None if self.early is None else self.early.why
+        found = self._early_stops.observe(server, ending)
+        self.early = found or self.early
+        return None if found is None else found.why
 
     @asynccontextmanager
     async def _steered(self, dispatcher: Dispatcher) -> AsyncIterator[None]:
@@ -135,7 +138,7 @@ class Collecting:
             yield
 
     def _steering(self, dispatcher: Dispatcher) -> Steering:
-        return Steering(dispatcher, self._owed, lambda: self.pace.ended)
+        return Steering(dispatcher, self._owed, lambda: self.pace.ended, self._floor)
 
     @asynccontextmanager
     async def _queues_heard(self, ceilings: Ceilings) -> AsyncIterator[None]:

@@ -113,6 +113,7 @@ def _how(status: ControlStatus) -> str:
         *(["paused"] if status.paused else ()),
         *(["draining"] if status.draining else ()),
         *([f"stopped: {status.stop_reason}"] if status.stop_reason else ()),
+        *([f"a server is left alone for {status.held_for:.0f} s"] if status.held_for else ()),
     ]
     return " · ".join(parts)
 

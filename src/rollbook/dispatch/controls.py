@@ -19,7 +19,8 @@ from rollbook.records.identity import RolloutKey
 class ControlStatus:
     """How a run is: `in_flight` of at most `limit` rollouts are out (None: no limit); `waiting` has the longest first.
 
-    `planned` and `ended` are None where nobody counts them; `stop_reason` says why admission ended for good.
+    `planned` and `ended` are None where nobody counts them; `stop_reason` says why admission ended for good. A server asked to be sent
+    nothing for another `held_for` seconds.
     """
 
     in_flight: int
@@ -29,6 +30,7 @@ class ControlStatus:
     paused: bool = False
     draining: bool = False
     stop_reason: str | None = None
+    held_for: float | None = None
     waiting: tuple[Waiting, ...] = ()
 
 
@@ -48,8 +50,11 @@ class Controls(Protocol):
         """Say how the run is."""
         ...
 
-    def set_limit(self, limit: int) -> None:
-        """Have at most `limit` rollouts (one or more) in flight from now on; what is out beyond it runs to its end."""
+    def set_limit(self, limit: int) -> str | None:
+        """Have at most `limit` rollouts (one or more) in flight from now on; what is out beyond it runs to its end.
+
+        Returns why that is not to be, None when it is done.
+        """
         ...
 
     def pause(self) -> None:

@@ -12,6 +12,7 @@ Source: collection.md §3.1, §3.2, §3.7, §5.6.
 
 import logging
 from collections.abc import Iterator
+from typing import Final
 
 from rollbook.clock import Clock
 from rollbook.dispatch.budget import Spending
@@ -37,6 +38,7 @@ from rollbook.records.task import Rollout
 
 __all__ = ["Dispatched", "Dispatcher", "Policy"]
 _LOG = logging.getLogger(__name__)
+_FIRST_LANES: Final = 16
 
 
 def always_of_use(_server: str, _ending: Ending) -> str | None:
@@ -82,6 +84,7 @@ class Dispatcher:
         )
         self.lanes: Lanes | None = None
         self.lag = LoopLag(clock)
+        self._busy = 0
         self.policy = policy
         self._outstanding = Outstanding(ledger)
         self._carrier = Carrier(
@@ -105,7 +108,7 @@ class Dispatcher:
             LedgerError: something could not be written.
 
         """
-        lanes = self.lanes = Lanes(self.lanes_wanted, self._lane)
+        lanes = self.lanes = Lanes(min(_FIRST_LANES, self.lanes_wanted), self._lane)
         try:
             await self._watch(lanes)
         except BaseException as error:
@@ -123,13 +126,22 @@ class Dispatcher:
 
     def adjust(self) -> None:
         """Have what the ceilings say now come into force."""
-        if self.lanes is not None:
-            self.lanes.grow_to(self.lanes_wanted)
+        self._have_one_free()
         self.supply.has_changed()
 
     async def _lane(self) -> None:
         while (rollout := await self.supply.take()) is not None:
-            await self._carrier.carry(rollout)
+            self._busy += 1
+            self._have_one_free()
+            try:
+                await self._carrier.carry(rollout)
+            finally:
+                self._busy -= 1
+
+    def _have_one_free(self) -> None:
+        """Add lanes while there is work for all there are: a limit may be far beyond what is ever in flight."""
+        if self.lanes is not None and self._busy == len(self.lanes):
+            self.lanes.grow_to(min(self.lanes_wanted, 2 * self._busy))
 
     async def _watch(self, lanes: Lanes) -> None:
         """Return when the lanes are over, or have had their grace."""

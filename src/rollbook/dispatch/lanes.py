@@ -23,6 +23,10 @@ class Lanes:
         self._tasks: list[asyncio.Task[None]] = []
         self.grow_to(count)
 
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._tasks)
+
     @property
     def are_done(self) -> bool:
         """Whether every lane ran out of work."""

@@ -20,18 +20,28 @@ _AGAIN: Final = "run again: asked for"
 
 
 class Steering:
-    """The `Controls` of a dispatcher; `planned` rollouts are to be run, and `ended` says of how many that is over."""
+    """The `Controls` of a dispatcher; `planned` rollouts are to be run, and `ended` says of how many that is over.
+
+    No limit is lower than `floor`, the size of the largest task whose repeats are scored together.
+    """
 
     def __init__(
-        self, dispatcher: Dispatcher, planned: int | None = None, ended: Callable[[], int | None] = lambda: None
+        self,
+        dispatcher: Dispatcher,
+        planned: int | None = None,
+        ended: Callable[[], int | None] = lambda: None,
+        floor: int = 1,
     ) -> None:
         self._run = dispatcher
+        self._floor = floor
         self._planned = planned
         self._ended = ended
 
     def status(self) -> ControlStatus:
         """Say how the run is."""
         stop = self._run.stop
+        now = self._run.clock.monotonic()
+        opens = self._run.ceilings.room_at(now)
         return ControlStatus(
             in_flight=len(self._run.flights),
             limit=self._run.ceilings.limit,
@@ -40,13 +50,17 @@ class Steering:
             paused=self._run.supply.paused,
             draining=stop.closed.is_set(),
             stop_reason=stop.why,
+            held_for=None if opens is None else opens - now,
             waiting=self._run.flights.longest(_SHOWN),
         )
 
-    def set_limit(self, limit: int) -> None:
+    def set_limit(self, limit: int) -> str | None:
         """Have at most `limit` rollouts in flight from now on, whatever decided about that before."""
+        if limit < self._floor:
+            return f"a task of this run has {self._floor} rollouts that are scored together; give {self._floor} or more"
         self._run.ceilings.change(limit, self._run.clock.monotonic(), auto=False)
         self._run.adjust()
+        return None
 
     def pause(self) -> None:
         """Send nothing further until `resume`."""
@@ -71,5 +85,7 @@ class Steering:
             return Requeued(key, None, "the repeats of its task are scored together; a resume runs a broken task again")
         if flight is None:
             return Requeued(key, None, "it is not in flight")
+        if self._run.stop.closed.is_set():
+            return Requeued(key, None, "nothing more is sent; a resume runs it again unless it ends by itself")
         flight.give_up(GivenUp.RUN_AGAIN, _AGAIN)
         return Requeued(key, flight.attempt.attempt)

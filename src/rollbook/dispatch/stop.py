@@ -3,7 +3,7 @@
 Rules:
 * The first request ends admission, and work in flight has its grace. The second ends that work at once.
 * A drain ends admission alone: work in flight takes as long as it needs, until somebody requests a stop.
-* What was said first stands: a later request only hurries.
+* What was said first stands: a later request only hurries. A stop that the run came to by itself is nobody's request.
 * Nothing here knows signals; whoever receives one asks here, on the loop's own thread.
 """
 
@@ -22,6 +22,7 @@ class Stop:
         self.at_once = asyncio.Event()
         self._why: str | None = None
         self._exit_code: int | None = None
+        self._requested = False
 
     @property
     def why(self) -> str | None:
@@ -39,12 +40,18 @@ class Stop:
             self._why = why
             self.closed.set()
 
+    def end(self, why: str) -> None:
+        """Ask the run to stop because going on is of no use; it hurries nobody who asked before."""
+        if not self.asked.is_set():
+            self._why = self._why or why
+            self.closed.set()
+            self.asked.set()
+
     def request(self, why: str, exit_code: int | None = None) -> None:
-        """Ask the run to stop; ask once more to end what is in flight at once."""
-        if self.asked.is_set():
+        """Ask the run to stop; who asks once more ends what is in flight at once."""
+        if self._requested:
             self.at_once.set()
             return
-        self._why = self._why or why
+        self._requested = True
         self._exit_code = exit_code
-        self.closed.set()
-        self.asked.set()
+        self.end(why)

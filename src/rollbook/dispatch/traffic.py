@@ -71,7 +71,7 @@ class Traffic:
         """Note that the ending of `attempt` is written; some endings say that further attempts are of no use."""
         why = self.further(attempt.server, ending)
         if why is not None:
-            stop.request(why)
+            stop.end(why)
 
 
 def verdict_of(ending: Ending) -> Verdict:

@@ -13,9 +13,11 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from rollbook.dispatch.dispatcher import Dispatcher
+from rollbook.records.event import RunNoted
 
 SWEEP_SECONDS: Final = 0.25
 STALLED_SECONDS: Final = 30.0
+_LONG_HOLD: Final = 5.0
 
 
 @asynccontextmanager
@@ -32,12 +34,35 @@ async def watched(dispatcher: Dispatcher) -> AsyncIterator[None]:
 
 async def watch(dispatcher: Dispatcher) -> None:
     """Look over the flights of `dispatcher` and at its ceilings four times a second, until cancelled."""
-    clock = dispatcher.clock
+    clock, holds = dispatcher.clock, _Holds()
     while True:
         await clock.sleep(SWEEP_SECONDS)
         dispatcher.flights.sweep()
         stalled = dispatcher.flights.stalled(STALLED_SECONDS)
         if stalled is not None:
             dispatcher.observe(stalled)
+        held = holds.told(dispatcher)
+        if held is not None:
+            dispatcher.observe(RunNoted(held))
         dispatcher.ceilings.tick(clock.monotonic(), dispatcher.lag.p99)
         dispatcher.adjust()
+
+
+class _Holds:
+    """Who is told that servers are left alone, because they asked for it: at once, and as long as nothing is out."""
+
+    def __init__(self) -> None:
+        self._until = self._told = float("-inf")
+
+    def told(self, dispatcher: Dispatcher) -> str | None:
+        """Return what to say of a server that is not sent anything now, if there is something new or nothing else."""
+        now = dispatcher.clock.monotonic()
+        until = dispatcher.ceilings.room_at(now)
+        if until is None or until - now < _LONG_HOLD:
+            return None
+        silent = not len(dispatcher.flights) and now - self._told >= STALLED_SECONDS
+        if until <= self._until + _LONG_HOLD and not silent:
+            return None
+        self._until, self._told = until, now
+        out = len(dispatcher.flights)
+        return f"a server asked to be left alone: nothing is sent to it for {until - now:.0f} s; {out} in flight"

@@ -173,7 +173,9 @@ def _concurrency(controls: Controls, request: Request, note: Note) -> Answer:
     limit = request.limit
     if limit is None or not 1 <= limit <= MOST_IN_FLIGHT:
         raise _RefusedError(f"concurrency: give a limit from 1 to {MOST_IN_FLIGHT}")
-    controls.set_limit(limit)
+    why_not = controls.set_limit(limit)
+    if why_not is not None:
+        raise _RefusedError(why_not)
     return _done(f"concurrency set to {limit}", note)
 
 

@@ -307,3 +307,22 @@ async def test_a_request_that_cancels_itself_ends_the_run_and_not_only_its_lane(
         await finished(under.run)
     assert len(under.script.sent) < 10
     assert (0, 0) in under.pages.told("cut")[0][1]
+
+
+def test_a_stop_that_the_run_came_to_by_itself_hurries_nobody_and_is_nobodys_first_request():
+    stop = Stop()
+    stop.end("three rollouts failed in a row")
+    stop.end("and a fourth")
+    assert (stop.asked.is_set(), stop.at_once.is_set(), stop.why) == (True, False, "three rollouts failed in a row")
+    stop.request("SIGTERM", 143)
+    assert (stop.at_once.is_set(), stop.exit_code, stop.why) == (False, 143, "three rollouts failed in a row")
+    stop.request("SIGTERM", 143)
+    assert stop.at_once.is_set()
+
+
+async def test_lanes_are_added_as_work_needs_them_and_not_as_the_limit_allows():
+    script, pages = ScriptedTransport(), Pages()
+    run = dispatcher(script, pages, lanes=1_000_000).over(rollouts(40))
+    await finished(run.run())
+    assert len(pages.endings) == 40
+    assert len(run.lanes) <= 80
