@@ -234,3 +234,22 @@ async def test_a_drain_ends_a_paused_run():
     await settled()
     steering.drain("enough")
     assert await run.ends() == Dispatched("enough", 0)
+
+
+async def test_no_limit_is_lower_than_a_task_whose_repeats_are_scored_together():
+    run, _ = await steered(4, lanes=4)
+    steering = Steering(run.dispatcher, floor=3)
+    assert "3 rollouts that are scored together" in steering.set_limit(2)
+    assert steering.set_limit(3) is None
+    assert steering.status().limit == 3
+    await over(run)
+
+
+async def test_nothing_is_run_again_once_nothing_more_is_sent():
+    run, steering = await steered(2)
+    steering.drain("enough")
+    (answer,) = steering.requeue([KEYS[0]])
+    assert answer.attempt is None
+    assert "nothing more is sent" in answer.why
+    assert run.desk.cancelled == []
+    await over(run)

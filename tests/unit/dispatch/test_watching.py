@@ -6,7 +6,8 @@ from rollbook.dispatch.ceilings import Ceilings
 from rollbook.dispatch.dispatcher import Dispatched
 from rollbook.dispatch.policy import Limits
 from rollbook.dispatch.watch import STALLED_SECONDS, SWEEP_SECONDS, watched
-from rollbook.records.event import RunStalled
+from rollbook.records.event import RunNoted, RunStalled
+from rollbook.records.exchange import Reply
 from unit.dispatch.desk import Run, to_servers
 from unit.dispatch.pages import settled
 
@@ -102,3 +103,22 @@ async def test_a_run_that_fails_ends_its_watch_as_well():
     except ZeroDivisionError:
         pass
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_it_is_told_that_a_server_is_left_alone_at_once_and_as_long_as_nothing_is_out():
+    run = Run(to_servers("env", "env"), lanes=1, retry_for=1000.0)
+    async with watched(run.dispatcher):
+        await settled()
+        run.desk.calls[0].answer(Reply(503, b"", {"retry-after": "100"}))
+        await settled()
+        await pass_time(run, SWEEP_SECONDS)
+        assert len(notes(run)) == 1
+        assert "nothing is sent to it for 100 s; 0 in flight" in notes(run)[0]
+        await pass_time(run, STALLED_SECONDS)
+        assert len(notes(run)) == 2
+        run.dispatcher.stop.request("enough")
+        await run.ends()
+
+
+def notes(run):
+    return [event.text for event in run.seen if isinstance(event, RunNoted)]
