@@ -28,7 +28,7 @@ from rollbook.ledger.contradictions import manifest_gone
 from rollbook.ledger.extension import extend_plan
 from rollbook.ledger.history import History, check_plan, planned_lines, read_history
 from rollbook.ledger.manifest_store import read_manifest, write_manifest
-from rollbook.ledger.reader import plain_lines, scan
+from rollbook.ledger.reader import plain_lines, scan_whole, whole_lines
 from rollbook.ledger.run import Draft, Run, explained
 from rollbook.ledger.tail import TailRepair
 from rollbook.plan.directory import Directory
@@ -126,7 +126,7 @@ class Session:
             self.notes += expansion.notes
             if settings.group_scored:
                 refuse_too_few_lanes(expansion.largest_task, most_at_once(settings))
-            check_batch(settings.batch_manifest_fpath, scan(draft.making.aside))
+            check_batch(settings.batch_manifest_fpath, scan_whole(draft.making.aside))
             yield Planned(expansion.tasks, draft.rollouts, draft.rollouts, lambda: self._begin(draft, named))
 
     def _rows(self, expansion: Expansion) -> Iterable[JsonObject]:
@@ -302,7 +302,7 @@ class PlanLines:
         session = self.session
         is_owed = session.standings.owed_test(session.rules)
         read = RolloutReader(session.directory.find)
-        for number, _, _, text in plain_lines(session.run.paths.materialized_inputs, session.manifest.plan.bytes):
+        for number, _, _, text in whole_lines(session.run.paths.materialized_inputs, session.manifest.plan.bytes):
             head = PLAN_HEAD.decode(text)
             if is_owed(packed(head.task, head.rollout)):
                 yield read(text.rstrip())

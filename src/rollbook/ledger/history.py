@@ -17,7 +17,7 @@ from rollbook.ledger.contradictions import contradictions
 from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.manifest_store import LogSummary, fold_log, read_manifest, shortened
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import Line, OnDamage, not_a_record, plain_lines, raise_damage, records_in, scan
+from rollbook.ledger.reader import Line, OnDamage, not_a_record, plain_lines, raise_damage, records_in, scan_whole
 from rollbook.records.bulk import OnFault, Planned, Tokens, fold_plan, fold_results
 from rollbook.records.manifest import RunManifest
 from rollbook.records.place import File
@@ -77,8 +77,8 @@ def read_history(
 
 
 def planned_lines(paths: RunPaths, manifest: RunManifest | None) -> Iterator[Line]:
-    """Yield the lines of the plan that is in force."""
-    return scan(paths.materialized_inputs, manifest.plan.bytes if manifest else None)
+    """Yield the lines of the plan that is in force, each whole."""
+    return scan_whole(paths.materialized_inputs, manifest.plan.bytes if manifest else None)
 
 
 def check_plan(paths: RunPaths, manifest: RunManifest) -> None:

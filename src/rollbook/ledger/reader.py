@@ -3,7 +3,8 @@
 Rules:
 * A line without its newline was not committed and is no record.
 * Lines of white space are nobody's record; neither are a byte-order mark and CRLF, which editors put in.
-* A huge line is read in pieces, without the values that nothing decides by.
+* A huge line is read in pieces, without the values that nothing decides by. A plan's lines are sent and compared: where
+  they are more than counted, they are read as they stand.
 * A line that cannot be read is named with file and line; what to do with it is the reader's business.
 
 Source: collection.md §1.6, §5.4.1; cases RC-14, RC-58.
@@ -15,18 +16,19 @@ from typing import BinaryIO, Final, NamedTuple
 
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.projection import TopLevelProjector
+from rollbook.ledger.projection import BOM, TopLevelProjector
 from rollbook.records.keys import BULKY_KEYS
 from rollbook.records.place import File, Place
 from rollbook.records.reading import UNREADABLE, read_row
 from rollbook.records.record import Record
 
-_BOM: Final = b"\xef\xbb\xbf"
 _LONGEST: Final = 8 << 20
 _PIECE: Final = 1 << 20
 _NEWLINE: Final = ord("\n")
 
 OnDamage = Callable[[LedgerError], None]
+PlainLine = tuple[int, int, int, bytes]
+_Rest = Callable[[BinaryIO, bytes], tuple[bytes, int]]
 
 
 class Line(NamedTuple):
@@ -49,8 +51,23 @@ def scan(path: Path, limit: int | None = None) -> Iterator[Line]:
         yield Line(number, offset, length, raw.rstrip())
 
 
-def plain_lines(path: Path, limit: int | None = None) -> Iterator[tuple[int, int, int, bytes]]:
+def scan_whole(path: Path, limit: int | None = None) -> Iterator[Line]:
+    """Yield what `scan` yields, with everything that a huge line holds."""
+    for number, offset, length, raw in whole_lines(path, limit):
+        yield Line(number, offset, length, raw.rstrip())
+
+
+def plain_lines(path: Path, limit: int | None = None) -> Iterator[PlainLine]:
     """Yield what `scan` yields, without names and with the line's end: for loops over very many lines."""
+    return _lines(path, limit, _decisive_rest)
+
+
+def whole_lines(path: Path, limit: int | None = None) -> Iterator[PlainLine]:
+    """Yield what `plain_lines` yields, with everything that a huge line holds."""
+    return _lines(path, limit, _whole_rest)
+
+
+def _lines(path: Path, limit: int | None, rest: _Rest) -> Iterator[PlainLine]:
     if not path.exists():
         return
     with path.open("rb", buffering=_PIECE) as file:
@@ -60,27 +77,44 @@ def plain_lines(path: Path, limit: int | None = None) -> Iterator[tuple[int, int
             number += 1
             length = len(raw)
             if raw[-1] != _NEWLINE:
-                raw, length = _rest(file, raw)
+                raw, length = rest(file, raw)
             if not raw or (limit is not None and offset + length > limit):
                 return
             if number == 1:
-                raw = raw.removeprefix(_BOM)
+                raw = raw.removeprefix(BOM)
             if not raw.isspace():
                 yield number, offset, length, raw
             offset += length
 
 
-def _rest(file: BinaryIO, start: bytes) -> tuple[bytes, int]:
+def _decisive_rest(file: BinaryIO, start: bytes) -> tuple[bytes, int]:
     """Return a long line without its bulky values, and its whole length; nothing when it never ends."""
-    projector, length, piece = TopLevelProjector(BULKY_KEYS), len(start), start
-    while not piece.endswith(b"\n"):
+    projector, length = TopLevelProjector(BULKY_KEYS), len(start)
+    projector.feed(start)
+    for piece in _further(file):
         projector.feed(piece)
-        piece = file.readline(_PIECE)
-        if not piece:
-            return b"", 0
         length += len(piece)
-    projector.feed(piece)
-    return projector.result(), length
+        if piece[-1] == _NEWLINE:
+            return projector.result(), length
+    return b"", 0
+
+
+def _whole_rest(file: BinaryIO, start: bytes) -> tuple[bytes, int]:
+    """Return a long line and its length; nothing when it never ends. In memory it is there once."""
+    length = len(start)
+    begin = file.tell() - length
+    for piece in _further(file):
+        length += len(piece)
+        if piece[-1] == _NEWLINE:
+            file.seek(begin)
+            return file.read(length), length
+    return b"", 0
+
+
+def _further(file: BinaryIO) -> Iterator[bytes]:
+    """Yield what follows of a line, and of those after it, in pieces."""
+    while piece := file.readline(_PIECE):
+        yield piece
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -91,7 +125,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         number = 0
         while line := file.readline():
             number += 1
-            line = line.removeprefix(_BOM) if number == 1 else line
+            line = line.removeprefix(BOM) if number == 1 else line
             if line.endswith(b"\n") and not line.isspace():
                 line = line.rstrip(b"\r\n")  # in its place: of a huge row there is one copy
                 yield number, line
@@ -124,7 +158,7 @@ def records_in(
 
 
 def payload_at(path: Path, place: Place) -> bytes:
-    """Return the line at `place` of `path`, without its newline.
+    """Return the text of the line at `place` of `path`.
 
     Raises:
         LedgerError: the file is shorter now, or another line lies there.
@@ -135,7 +169,7 @@ def payload_at(path: Path, place: Place) -> bytes:
         raw = file.read(place.length)
     if len(raw) != place.length or not raw.endswith(b"\n") or b"\n" in raw[:-1]:
         raise LedgerError(f"{path}:{place.line}: the file was replaced while it was read; read it again")
-    return raw.rstrip()
+    return (raw if place.offset else raw.removeprefix(BOM)).rstrip()
 
 
 def not_a_record(path: Path, number: int, error: Exception) -> LedgerError:

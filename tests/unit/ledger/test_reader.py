@@ -5,7 +5,7 @@ import pytest
 
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import payload_at, read_lines, read_records, scan
+from rollbook.ledger.reader import payload_at, plain_lines, read_lines, read_records, scan, scan_whole, whole_lines
 from rollbook.records.place import File, Place
 
 BOM = b"\xef\xbb\xbf"
@@ -20,7 +20,13 @@ def paths(tmp_path):
     return RunPaths(tmp_path / "r.jsonl")
 
 
-@pytest.mark.parametrize("read", [read_lines, lambda path: ((line.number, line.text.rstrip()) for line in scan(path))])
+def numbered(lines):
+    return [(line.number, line.text.rstrip()) for line in lines]
+
+
+@pytest.mark.parametrize(
+    "read", [read_lines, lambda path: numbered(scan(path)), lambda path: numbered(scan_whole(path))]
+)
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
@@ -37,7 +43,7 @@ def test_rc_58_what_an_editor_put_around_the_lines_is_no_part_of_them(tmp_path, 
     assert list(read(tmp_path / "r.jsonl")) == expected
 
 
-@pytest.mark.parametrize("read", [read_lines, scan])
+@pytest.mark.parametrize("read", [read_lines, scan, scan_whole])
 def test_a_file_that_is_not_there_has_no_lines(tmp_path, read):
     assert list(read(tmp_path / "r.jsonl")) == []
 
@@ -48,7 +54,7 @@ def test_a_place_leads_back_to_the_bytes_of_its_line(paths, end):
     paths.output.write_bytes(BOM + rows[0] + end + b"\n" + rows[1] + end + rows[2] + end)
     found = list(read_records(paths))
     assert [record.place.line for record in found] == [1, 3, 4]
-    assert [payload_at(paths.output, record.place).removeprefix(BOM) for record in found] == rows
+    assert [payload_at(paths.output, record.place) for record in found] == rows
     assert found[-1].place.offset + found[-1].place.length == paths.output.stat().st_size
 
 
@@ -89,3 +95,25 @@ def test_a_line_is_not_read_where_another_one_lies_now(paths, data, place):
     paths.output.write_bytes(data)
     with pytest.raises(LedgerError, match=r"r\.jsonl:\d: the file was replaced"):
         payload_at(paths.output, place)
+
+
+HUGE = row(1, responses_create_params={"input": "z" * (9 << 20)}, note=1)
+LEAN = row(1, responses_create_params=None, note=1)
+
+
+@pytest.mark.parametrize(("read", "text"), [(plain_lines, LEAN), (whole_lines, HUGE)])
+@pytest.mark.parametrize("begin", [BOM, b"", BOM + row(0) + b"\n"], ids=["after a mark", "first", "second"])
+def test_a_huge_line_loses_its_bulk_only_where_it_is_counted(paths, begin, read, text):
+    paths.output.write_bytes(begin + HUGE + b"\n" + row(2) + b"\n" + HUGE)
+    *_, found, last = read(paths.output)
+    data = paths.output.read_bytes()
+    assert found[3] == text + b"\n"
+    assert data[found[1] : found[1] + found[2]].removeprefix(BOM) == HUGE + b"\n"
+    assert last[3] == row(2) + b"\n"
+
+
+@pytest.mark.parametrize("read", [plain_lines, whole_lines])
+def test_a_huge_line_that_ends_beyond_the_prefix_is_no_part_of_it(paths, read):
+    paths.output.write_bytes(HUGE + b"\n")
+    assert list(read(paths.output, len(HUGE))) == []
+    assert len(list(read(paths.output, len(HUGE) + 1))) == 1
