@@ -8,7 +8,7 @@ Rules:
 Source: servers.md §3.2, §3.5, §3.6.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -19,6 +19,7 @@ from fastapi.exceptions import ResponseValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.utils import is_body_allowed_for_status_code
 from pydantic_core import from_json
+from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -40,6 +41,8 @@ _TELEMETRY: Final = "fastapi.telemetry"
 _PLAIN: Final = "rollbook.plain"
 _NOTHING: Final[Mapping[str, Any]] = {}
 
+_WHOLE_REPLIES: Final = frozenset({Response, JSONResponse})
+
 Layer = TypeVar("Layer", DeadlineMiddleware, ErrorReplies, SignedSessions)
 
 
@@ -57,6 +60,24 @@ def install_direct_way(app: FastAPI) -> None:
     app.build_middleware_stack = built  # type: ignore[method-assign]  # read once, when the application starts
 
 
+def entrance_of(app: ASGIApp) -> ASGIApp:
+    """Return what serves requests that no provider of telemetry is asked about: `app`, past what only adds to them.
+
+    `app` has been started, so that its layers are built.
+    """
+    if not isinstance(app, FastAPI) or app.root_path or app.middleware_stack is None:
+        return app
+    stack = app.middleware_stack
+
+    def entered(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        if scope["type"] != "http" or scope.get(_TELEMETRY, app) is not None:
+            return app(scope, receive, send)
+        scope["app"] = app
+        return stack(scope, receive, send)
+
+    return entered
+
+
 class DirectWay:
     """An application whose plain `routes` are served here, and all others by its `layers`."""
 
@@ -67,16 +88,17 @@ class DirectWay:
         self._watched = ClientDisconnectCancellationMiddleware(self._served)
         self._sessions = _layer(app, SignedSessions, layers)
         self._told = _layer(app, ErrorReplies, _layer(app, DeadlineMiddleware, self._in_session) or layers) or layers
-        self._handled = ExceptionMiddleware(_answered, handlers=app.exception_handlers)
+        self._handlers = app.exception_handlers
+        classes = (key for key in app.exception_handlers if isinstance(key, type))
+        self._handled: tuple[type[Exception], ...] = (HTTPException, *classes)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve one request."""
         if scope["type"] != "http" or scope["method"] != "POST" or scope.get(_TELEMETRY) is not None:
-            await self._layers(scope, receive, send)
-        elif IN_PROCESS_EXTENSION in scope.get("extensions", ()):
-            await self._served(scope, receive, send)
-        else:
-            await self._watched(scope, receive, send)
+            return self._layers(scope, receive, send)
+        if IN_PROCESS_EXTENSION in scope.get("extensions", ()):
+            return self._served(scope, receive, send)
+        return self._watched(scope, receive, send)
 
     async def _served(self, scope: Scope, receive: Receive, send: Send) -> None:
         context, path = context_of(scope)
@@ -103,11 +125,18 @@ class DirectWay:
                 del inner[_PLAIN]  # it holds its request, which holds `inner`: nothing is left for the collector
 
     async def _in_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._sessions is None:
-            await self._handled(scope, receive, send)
-            return
-        came = self._sessions.opened(scope)
-        await self._handled(scope, receive, _Signing(scope, send, self._sessions, came=came).send)
+        if self._sessions is not None:
+            came = self._sessions.opened(scope)
+            send = _Signing(scope, send, self._sessions, came=came).send
+        plain: _Plain = scope[_PLAIN]
+        reply: ASGIApp
+        try:
+            reply = await _answer(plain.route, dict(plain.given), plain.request)
+        except self._handled as error:
+            reply = _raising(error)
+        if type(reply) not in _WHOLE_REPLIES:
+            reply = ExceptionMiddleware(reply, self._handlers)
+        await reply(scope, receive, send)
 
 
 def _layer(app: FastAPI, kind: type[Layer], inside: ASGIApp) -> Layer | None:
@@ -196,18 +225,24 @@ def _says_json(scope: Scope) -> bool:
     return len(said) == 1 and said[0].partition(b";")[0].strip().lower() == b"application/json"
 
 
-async def _answered(scope: Scope, receive: Receive, send: Send) -> None:
-    """Call the handler of a plain route, and send what it returns."""
-    plain: _Plain = scope[_PLAIN]
-    route, arguments = plain.route, dict(plain.given)
+def _raising(error: Exception) -> ASGIApp:
+    """Return an application that raises what a handler raised."""
+
+    async def raising(*_: object) -> None:
+        raise error
+
+    return raising
+
+
+async def _answer(route: PlainRoute, arguments: dict[str, Any], request: Request) -> Response:
+    """Call the handler of a plain route, and return the reply."""
     extra: Response | None = None
     if route.request_name is not None:
-        arguments[route.request_name] = plain.request
+        arguments[route.request_name] = request
     if route.response_name is not None:
         extra = arguments[route.response_name] = _unsent()
     answer = await route.call(**arguments)
-    reply = answer if isinstance(answer, Response) else _reply(route, answer, extra)
-    await reply(scope, receive, send)
+    return answer if isinstance(answer, Response) else _reply(route, answer, extra)
 
 
 def _unsent() -> Response:

@@ -4,13 +4,12 @@ Rules:
 * Servers are loaded, built and started in the configuration's order, and closed in the reverse one.
 * A component that cannot be loaded, built or started in time is an error that names its instance; nothing is left
   running, an interrupted start included.
-* What was loaded stays until the end, so the garbage collector does not look at it again (a third of a rollout's time).
+* What was loaded stays until the end: the garbage collector does not look at it again, and at the rest less often.
 * An instance keeps its `http://host:port`; the port is bound when somebody outside asks for the URL.
 
 Source: servers.md §2.3, §3.2.
 """
 
-import gc
 import logging
 from types import TracebackType
 from typing import Final, Self
@@ -26,6 +25,7 @@ from rollbook.errors import ConfigError, ServingError
 from rollbook.records.exchange import Exchange, Reply, Upload
 from rollbook.servers.base import SimpleServer
 from rollbook.servers.client import ServerClient
+from rollbook.servers.direct.direct_way import entrance_of
 from rollbook.servers.http.addresses import AddressBook, port_key_of, top_level
 from rollbook.servers.http.client_pool import (
     current_client_settings,
@@ -40,6 +40,7 @@ from rollbook.servers.serving.deployment import (
     MAX_REPLY_BYTES,
     post_once,
 )
+from rollbook.servers.serving.garbage import Looking, looking_as_before, looking_less
 from rollbook.servers.serving.lifespan import Lifespan
 from rollbook.servers.serving.loading import build_component
 from rollbook.servers.serving.open_files import raise_open_file_limit
@@ -73,6 +74,7 @@ class EmbeddedDeployment:
         )
         self._addresses = AddressBook(global_config_dict)
         self._running: list[tuple[EmbeddedServer, Lifespan]] = []
+        self._looking: Looking | None = None
 
     async def start(self) -> None:
         """Load, build and start every server.
@@ -95,7 +97,7 @@ class EmbeddedDeployment:
             for instance in instances:
                 await self._start(instance, client)
             await wait_for_model_endpoints(config)
-            gc.freeze()
+            self._looking = looking_less()
         except BaseException:
             await self.close()
             raise
@@ -113,7 +115,7 @@ class EmbeddedDeployment:
             server = register_embedded(
                 instance.host,
                 instance.port,
-                app,
+                entrance_of(app),
                 name=instance.name,
                 port_key=port_key_of(self.global_config_dict, instance.name),
                 state=state,
@@ -137,7 +139,9 @@ class EmbeddedDeployment:
                 await server.close()
             finally:
                 await lifespan.shutdown()
-        gc.unfreeze()
+        if self._looking is not None:
+            looking_as_before(self._looking)
+            self._looking = None
         await self._poster.aclose()
         await global_aiohttp_client_exit()
 

@@ -9,7 +9,6 @@ Rules:
 Source: servers.md §2.4, §3.2.
 """
 
-import gc
 import ipaddress
 import logging
 import os
@@ -35,6 +34,7 @@ from rollbook.servers.http.addresses import server_block, server_type_of, top_le
 from rollbook.servers.http.client_pool import choose_client_settings
 from rollbook.servers.http.client_settings import NUM_WORKERS_ENV_VAR_NAME
 from rollbook.servers.http.listening import GRACEFUL_SHUTDOWN_SECONDS, KEEP_ALIVE_SECONDS, KeepAliveProtocol
+from rollbook.servers.serving.garbage import looking_less
 from rollbook.servers.serving.open_files import raise_open_file_limit
 
 WORKER_ENV_VAR_NAME: Final = "IS_NEMO_GYM_FASTAPI_WORKER"
@@ -145,7 +145,7 @@ def run_until_stopped(app: FastAPI, config: DictConfig, name: str) -> None:
     workers = int(block.get("num_workers") or 1)
     target = worker_target(config, name, workers) if workers > 1 else app
     allowed = forwarded_allow_ips(config)
-    gc.freeze()  # what was loaded stays until the end
+    looking_less()
     uvicorn.run(
         target,
         host=str(block.get("host") or LOOPBACK),
