@@ -3,7 +3,8 @@
 Rules:
 * Cookie name and signing secret are `<class>___<instance>`, so one jar can hold the cookies of all servers.
 * Every reply carries `Set-Cookie`: a client that forwards what it was given never loses its session.
-* Cookies are those of Starlette and itsdangerous, byte for byte; the key is derived once, not for every signature.
+* Cookies are those of Starlette and itsdangerous, byte for byte; the key is derived once, not for every signature, and
+  a cookie that was given out within this minute is known without another look at its signature.
 
 Source: servers.md §3.4.
 """
@@ -32,6 +33,8 @@ from rollbook.servers.session_key import SESSION_ID_KEY
 _Session: Final[type[dict[str, Any]]] = getattr(sessions, "Session", dict)
 _VARY: Final = (b"vary", b"Cookie")
 _PLAIN_ID: Final = re.compile(r"[0-9a-f-]+")
+_MINUTE: Final = 60
+_MOST_REMEMBERED: Final = 4096
 _GONE: Final = "expires=Thu, 01 Jan 1970 00:00:00 GMT; "
 
 
@@ -54,20 +57,41 @@ class _Signer(TimestampSigner):
         self._derived = super().derive_key(secret)
         self.algorithm = _OneKey(self._derived)
         self._second, self._stamp = -1, b""
+        self._signed: dict[bytes, bytes] = {}
+        self._given_out: dict[bytes, bytes] = {}
 
     def sign(self, value: str | bytes) -> bytes:
         now = self.get_timestamp()
         if now != self._second:
-            self._second, self._stamp = now, self.sep + base64_encode(int_to_bytes(now))
-        stamped = (value.encode() if isinstance(value, str) else value) + self._stamp
-        return stamped + self.sep + base64_encode(self.algorithm.get_signature(self._derived, stamped))
+            self._begin(now)
+        plain = value.encode() if isinstance(value, str) else value
+        signed = self._signed.get(plain)
+        if signed is None:
+            stamped = plain + self._stamp
+            signed = stamped + self.sep + base64_encode(self.algorithm.get_signature(self._derived, stamped))
+            if len(self._given_out) < _MOST_REMEMBERED:
+                self._signed[plain], self._given_out[signed] = signed, plain
+        return signed
+
+    def _begin(self, now: int) -> None:
+        """Forget what was signed in another second, and once a minute what was given out."""
+        if now // _MINUTE != self._second // _MINUTE:
+            self._given_out.clear()
+        self._second, self._stamp = now, self.sep + base64_encode(int_to_bytes(now))
+        self._signed.clear()
 
     def opened(self, cookie: bytes, max_age: int) -> bytes:
         """Return what was signed, as `unsign` does, which tells what is wrong with a cookie that is not in order."""
+        now = self.get_timestamp()
+        if now != self._second:
+            self._begin(now)
+        known = self._given_out.get(cookie)
+        if known is not None and max_age >= _MINUTE:
+            return known
         stamped, _, signature = cookie.rpartition(self.sep)
         if hmac.compare_digest(signature, base64_encode(self.algorithm.get_signature(self._derived, stamped))):
             value, _, stamp = stamped.rpartition(self.sep)
-            if 0 <= self.get_timestamp() - bytes_to_int(base64_decode(stamp)) <= max_age:
+            if 0 <= now - bytes_to_int(base64_decode(stamp)) <= max_age:
                 return value
         return self.unsign(cookie, max_age)
 
@@ -90,11 +114,15 @@ class SignedSessions(SessionMiddleware):
         cookies: dict[str, str] = {}
         for name, value in scope["headers"]:
             if name == b"cookie":
-                cookies |= cookie_parser(value.decode("latin-1"))
+                cookies |= cookie_parser(self._own(value.decode("latin-1")))
         held = self._held(cookies.get(self.session_cookie))
         session = scope["session"] = _Session(held or {})
         with_id(session)
         return held is not None
+
+    def _own(self, cookies: str) -> str:
+        """Return of a request's cookies those that may be this server's; one jar holds those of all servers."""
+        return ";".join([cookie for cookie in cookies.split(";") if self.session_cookie in cookie])
 
     def closed(
         self, headers: Iterable[tuple[bytes, bytes]], session: Mapping[str, object], *, came: bool

@@ -52,10 +52,16 @@ class EmbeddedRequest:
 class _Exchange:
     """The two ends of one call: what the application receives, and what it sends."""
 
-    __slots__ = ("body", "chunks", "given", "headers", "heard", "reply", "status")
+    __slots__ = ("body", "chunks", "given", "headers", "heard", "reply", "running", "status")
 
-    def __init__(self, body: bytes, reply: "asyncio.Future[tuple[int, RawHeaders, bytes]]") -> None:
+    def __init__(
+        self,
+        body: bytes,
+        reply: "asyncio.Future[tuple[int, RawHeaders, bytes]]",
+        running: MutableSet["asyncio.Task[None]"],
+    ) -> None:
         self.body = body
+        self.running = running
         self.given = False
         self.status = 0
         self.headers: RawHeaders = []
@@ -93,7 +99,8 @@ class _Exchange:
             raise SocketTimeoutError("Timeout on reading data from socket") from error
 
     def ended(self, task: "asyncio.Task[None]") -> None:
-        """Settle a call whose application ended without a whole reply."""
+        """Count the application out, and settle a call of which it ended without a whole reply."""
+        self.running.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _LOG.error("an application of this process raised outside of its reply", exc_info=error)
@@ -149,10 +156,9 @@ async def call_embedded(
 
     """
     loop = asyncio.get_running_loop()
-    exchange = _Exchange(request.body, loop.create_future())
+    exchange = _Exchange(request.body, loop.create_future(), running)
     task: asyncio.Task[None] = loop.create_task(_run(app, scope, exchange), context=contextvars.Context())
     running.add(task)
-    task.add_done_callback(running.discard)
     task.add_done_callback(exchange.ended)
     try:
         status, headers, body = await exchange.reply_within(silence)

@@ -37,6 +37,7 @@ from rollbook.servers.http.client_pool import (
     is_global_aiohttp_client_request_debug_enabled,
     set_global_aiohttp_client,
 )
+from rollbook.servers.http.client_settings import ClientSettings
 from rollbook.servers.http.delivery import delivery_of_error, is_time_used_up, may_try_again
 from rollbook.servers.http.embedded_registry import EmbeddedServer, find_embedded
 from rollbook.servers.http.embedded_response import EmbeddedResponse
@@ -44,7 +45,7 @@ from rollbook.servers.http.inner_error import InnerServerError, raise_for_status
 from rollbook.servers.http.redaction import redacted_url
 from rollbook.servers.http.redirects import Call, next_call
 from rollbook.servers.http.request_body import as_embedded_request, with_encoded_json
-from rollbook.servers.http.time_limits import effective_timeout, model_call_timeout, model_call_took_too_long
+from rollbook.servers.http.time_limits import model_call_timeout, model_call_took_too_long, whole_and_silence
 from rollbook.servers.http.wire_calls import base_of, may_carry
 
 __all__ = [
@@ -108,11 +109,14 @@ async def request(
         limits = model_call_timeout(settings, seconds_left())
         call = replace(call, options={**call.options, "timeout": limits})
     grace = settings.connect_grace_seconds if _connect_grace is None else _connect_grace
-    attempts = _Attempts(_server_name, call, grace, _max_connection_retries, replay=_replay)
+    deadline = asyncio.get_running_loop().time() + grace
+    attempts: _Attempts | None = None
     while True:
         try:
-            return await _exchange(call, limits, single_use=_single_use)
+            return await _exchange(call, settings, limits, single_use=_single_use)
         except (ClientError, TimeoutError) as error:
+            if attempts is None:
+                attempts = _Attempts(_server_name, call, deadline, _max_connection_retries, replay=_replay)
             if (_gone is not None and _gone()) or not attempts.go_on(error):
                 if limits is not None and is_time_used_up(error):
                     said = model_call_took_too_long(redacted_url(call.url), settings, limits.total)
@@ -124,13 +128,13 @@ async def request(
 class _Attempts:
     """How often one request was tried, and whether it may be tried again."""
 
-    def __init__(self, name: str | None, call: Call, grace: float, most: int | None, *, replay: bool) -> None:
+    def __init__(self, name: str | None, call: Call, deadline: float, most: int | None, *, replay: bool) -> None:
         self._name = name
         self._call = call
         self._most = most
         self._replay = replay
         self._tries = 0
-        self._deadline = asyncio.get_running_loop().time() + grace
+        self._deadline = deadline
 
     def go_on(self, error: BaseException) -> bool:
         self._tries += 1
@@ -150,7 +154,9 @@ class _Attempts:
         return allowed
 
 
-async def _exchange(call: Call, model_limits: ClientTimeout | None, *, single_use: bool) -> ClientResponse:
+async def _exchange(
+    call: Call, settings: ClientSettings, model_limits: ClientTimeout | None, *, single_use: bool
+) -> ClientResponse:
     """Return the reply to `call`, from a server of this process or through a socket.
 
     `model_limits` are there for the call of a model endpoint.
@@ -158,7 +164,7 @@ async def _exchange(call: Call, model_limits: ClientTimeout | None, *, single_us
     earlier: list[EmbeddedResponse] = []
     while True:
         server = find_embedded(call.url)
-        reply = None if server is None else await _embedded(server, call)
+        reply = None if server is None else await _embedded(server, call, settings)
         if reply is None and model_limits is not None and not single_use:
             reply = await _by_wire(call, model_limits.total)
         if reply is None:
@@ -188,17 +194,17 @@ async def _by_wire(call: Call, seconds: float | None) -> EmbeddedResponse | None
     return await wire.post(asked, seconds) if asked is not None and may_carry(asked.headers) else None
 
 
-async def _embedded(server: EmbeddedServer, call: Call) -> EmbeddedResponse | None:
+async def _embedded(server: EmbeddedServer, call: Call, settings: ClientSettings) -> EmbeddedResponse | None:
     """Answer in this process, or return None when the request has to go through the server's port."""
     asked = as_embedded_request(call.method, server.base_url, call.url, call.options)
     if asked is None or server.loop is not asyncio.get_running_loop():
         server.open_port()
         return None
-    limits = effective_timeout(call.options.get("timeout"), current_client_settings())
-    if limits.total is None:
-        return await server.call(asked, limits.sock_read)
-    async with asyncio.timeout(limits.total):
-        return await server.call(asked, limits.sock_read)
+    total, silence = whole_and_silence(call.options.get("timeout"), settings)
+    if total is None:
+        return await server.call(asked, silence)
+    async with asyncio.timeout(total):
+        return await server.call(asked, silence)
 
 
 async def get_response_json(response: ClientResponse) -> Any:

@@ -11,6 +11,7 @@ Source: servers.md §4.2.
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from http.cookies import Morsel, SimpleCookie
 from typing import Any, Final
 
@@ -88,17 +89,27 @@ def as_embedded_request(method: str, base_url: str, url: str, options: Mapping[s
     return EmbeddedRequest(method.upper(), base_url, target, headers, body)
 
 
+@lru_cache(maxsize=256)
+def _key(name: object) -> str | None:
+    """Return a header's name in lower case; None when it is none that HTTP can carry."""
+    return name.lower() if isinstance(name, str) and _NAME.fullmatch(name) else None
+
+
 def _plain_headers(given: "Mapping[str, str] | Iterable[tuple[str, str]]") -> dict[str, str] | None:
     """Return the headers by names in lower case; None when one is repeated or is none that HTTP can carry."""
     headers: dict[str, str] = {}
     for name, value in given.items() if isinstance(given, Mapping) else given:
-        if not (isinstance(name, str) and isinstance(value, str) and _NAME.fullmatch(name)):
-            return None
-        key = name.lower()
-        if key in headers or _CONTROL.search(value):
+        key = _key(name)
+        if key is None or key in headers or not isinstance(value, str) or _CONTROL.search(value):
             return None
         headers[key] = value.lstrip(" \t")
     return headers
+
+
+@lru_cache(maxsize=1024)
+def _coded(value: str) -> str:
+    """Return a cookie's value as it is sent; a rollout sends each of its cookies several times."""
+    return _CODER.value_encode(value)[1]
 
 
 def _note_cookie_name(name: str) -> None:
@@ -123,5 +134,5 @@ def cookie_header(cookies: "Mapping[str, str | Morsel[str]]") -> str:
         else:
             if name not in _COOKIE_NAMES:
                 _note_cookie_name(name)
-            parts.append(f"{name}={_CODER.value_encode(value)[1]}")
+            parts.append(f"{name}={_coded(value)}")
     return "; ".join(parts)

@@ -40,8 +40,7 @@ def _morsel(field: str) -> "Morsel[str] | None":
         morsel.set(name, _decoded(coded), coded)
     except CookieError:
         return None
-    for key, value in _attributes(field[pair.end() :]):
-        morsel[key] = value
+    dict.update(morsel, _attributes(field[pair.end() :]))  # past the check of names, which these have passed
     return morsel
 
 

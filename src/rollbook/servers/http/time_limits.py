@@ -58,13 +58,13 @@ def model_call_took_too_long(url: str, settings: ClientSettings, used: float | N
     )
 
 
-def effective_timeout(given: object, settings: ClientSettings) -> ClientTimeout:
-    """Return the limits for a call whose `timeout` is `given`, with None wherever there is no limit."""
+def whole_and_silence(given: object, settings: ClientSettings) -> tuple[float | None, float | None]:
+    """Return the limits on a whole exchange and on silence for a call whose `timeout` is `given`; None for no limit."""
     if given is None:
-        return default_timeout(settings)
+        return settings.total_seconds, settings.read_seconds
     if isinstance(given, ClientTimeout):
-        return ClientTimeout(total=_limit(given.total), sock_read=_limit(given.sock_read))
-    return ClientTimeout(total=_limit(float(given)) if isinstance(given, (int, float)) else None)
+        return _limit(given.total), _limit(given.sock_read)
+    return _limit(float(given)) if isinstance(given, (int, float)) else None, None
 
 
 def _limit(seconds: float | None) -> float | None:

@@ -46,6 +46,8 @@ def replayed(item: Any) -> Any:
     """An input item without the fields that only a provider's output carries, and without nulls."""
     if not isinstance(item, dict):
         return item
+    if item.get("role", "assistant") != "assistant" and item.get("type", "message") == "message":
+        return item
     fields = _REPLAYED_FIELDS.get((input_tag(item) or "").removesuffix("_t"))
     if fields is None or all(key in fields and value is not None for key, value in item.items()):
         return item
