@@ -97,6 +97,7 @@ def _worst(agents):
         TaskScore(agent, task, _mean(_rewards(outcomes)), _coverage(outcomes))
         for agent, of_agent in agents.items()
         for task, outcomes in of_agent.items()
+        if not all(isinstance(outcome, NeverStarted) for outcome in outcomes)
     ]
     best = max((task.mean for task in tasks if task.mean is not None), default=None)
     return sorted((task for task in tasks if task.mean is None or task.mean < best), key=_badness)

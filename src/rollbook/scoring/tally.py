@@ -2,6 +2,7 @@
 
 Rules:
 * Where a rollout stands is asked of `Standings`; one rollout is one measurement, whatever was attempted before.
+* Of a run with a plan, an agent's share is that of everything planned for it: what was not started counts as well.
 * Tasks are gone through in order, and none is kept but the worst: memory follows the agents.
 * Only a scored rollout has a reward; nothing else is counted as zero, and nothing is left out of the counts.
 * The order of the records of different rollouts changes no digit.
@@ -17,7 +18,8 @@ from operator import itemgetter
 from typing import Final
 
 from rollbook.records.coverage import covered
-from rollbook.records.disposition import Disposition
+from rollbook.records.disposition import DEFAULT_RULES, Disposition, Rules
+from rollbook.records.group_count import GroupCount, coverage_of
 from rollbook.records.outcome import (
     Evidence,
     Failed,
@@ -33,6 +35,7 @@ from rollbook.records.standing import Coverage, Standings
 from rollbook.records.table import SCORED_KIND
 from rollbook.scoring.estimates import ClusteredError, PassAtK, PassAtPowers
 from rollbook.scoring.exact_sum import Mean
+from rollbook.scoring.planned_endings import NEVER_SENT, UNTOUCHED, WITHOUT_RECORD, Ending, planned_endings
 from rollbook.scoring.spread import mean
 from rollbook.scoring.worst_tasks import TaskScore, WorstTasks
 
@@ -45,7 +48,7 @@ class AgentScore:
     """One agent over its tasks: mean reward over scored rollouts, its standard error, pass@k, and what they cover.
 
     `standard_error` is clustered by task and None of fewer than two tasks; `pass_at_k` is empty unless every reward is
-    0 or 1. `scored_tasks` of the `tasks` have at least one scored rollout.
+    0 or 1. `scored_tasks` of the `tasks`, which are those that were planned for it, have at least one scored rollout.
     """
 
     agent: str
@@ -67,7 +70,7 @@ class RunScores:
     def worst_tasks(self, most: int) -> tuple[TaskScore, ...]:
         """Return up to `most` of the worst `MOST` tasks: those of which nothing is scored, then the lowest means.
 
-        A task all of whose rollouts are untouched is not among them, nor is one that no other task does better than.
+        A task of which nothing was started is not among them, nor is one that no other task does better than.
         """
         return self.worst[:most]
 
@@ -116,21 +119,34 @@ class _Sums:
         self.passes.add(group.rewards)
 
 
-def scores_of(standings: Standings) -> RunScores:
-    """Return the scores of the records that stand."""
+def scores_of(standings: Standings, rules: Rules = DEFAULT_RULES) -> RunScores:
+    """Return the scores of a run by where its rollouts stand."""
     order = standings.in_order()
     sums: defaultdict[str, _Sums] = defaultdict(_Sums)
     worst = WorstTasks()
-    for task, agent, group in _groups(standings.endings(order)):
-        sums[agent].add(group)
-        worst.add(agent, task, mean(group.rewards), len(group.rewards), group.kinds)
-    errors = _errors(standings.endings(order), sums)
     covered_by = _Coverages(standings.kinds_of_ending)
-    agents = (_agent_score(agent, of, errors.get(agent), covered_by) for agent, of in sorted(sums.items()))
+    for task, agent, group in _groups(planned_endings(standings, order)):
+        sums[agent].add(group)
+        if covered_by.was_started(group.kinds):
+            worst.add(agent, task, mean(group.rewards), len(group.rewards), group.kinds)
+    errors = _errors(planned_endings(standings, order), sums)
+    planned = _planned(standings, rules)
+    agents = (
+        _agent_score(agent, of, errors.get(agent), planned.get(agent) or covered_by.counted(of.kinds))
+        for agent, of in sorted(sums.items())
+    )
     return RunScores(tuple(agents), worst.scores(covered_by))
 
 
-def _groups(endings: Iterable[tuple[int, str | None, int, float]]) -> Iterator[tuple[int, str, _Group]]:
+def _planned(standings: Standings, rules: Rules) -> dict[str, Coverage]:
+    """Return where the rollouts stand that are planned for each agent."""
+    by_agent: defaultdict[str, list[GroupCount]] = defaultdict(list)
+    for group in standings.counted(rules)[0]:
+        by_agent[group.agent or NO_AGENT].append(group)
+    return {agent: coverage_of(groups) for agent, groups in by_agent.items()}
+
+
+def _groups(endings: Iterable[Ending]) -> Iterator[tuple[int, str, _Group]]:
     """Yield each task's rollouts by agent; the endings of a task follow each other."""
     for task, of_task in groupby(endings, itemgetter(0)):
         groups: dict[str, _Group] = {}
@@ -146,9 +162,7 @@ def _groups(endings: Iterable[tuple[int, str | None, int, float]]) -> Iterator[t
             yield task, agent, group
 
 
-def _errors(
-    endings: Iterable[tuple[int, str | None, int, float]], sums: Mapping[str, _Sums]
-) -> dict[str, ClusteredError]:
+def _errors(endings: Iterable[Ending], sums: Mapping[str, _Sums]) -> dict[str, ClusteredError]:
     """Return the error of each agent's mean, which is known once every reward was seen: another pass."""
     means = {agent: of.rewards.value() for agent, of in sums.items() if of.scored_tasks > 1}
     errors = {agent: ClusteredError(center) for agent, center in means.items() if center is not None}
@@ -158,7 +172,7 @@ def _errors(
     return errors
 
 
-def _agent_score(agent: str, sums: _Sums, error: ClusteredError | None, covered_by: "_Coverages") -> AgentScore:
+def _agent_score(agent: str, sums: _Sums, error: ClusteredError | None, coverage: Coverage) -> AgentScore:
     return AgentScore(
         agent=agent,
         tasks=sums.tasks,
@@ -166,7 +180,7 @@ def _agent_score(agent: str, sums: _Sums, error: ClusteredError | None, covered_
         mean=sums.rewards.value(),
         standard_error=error.value() if error else None,
         pass_at_k=sums.passes.values(sums.most_repeats) if sums.scored_tasks else (),
-        coverage=covered_by.counted(sums.kinds),
+        coverage=coverage,
     )
 
 
@@ -176,6 +190,12 @@ class _Coverages:
     def __init__(self, outcomes: Sequence[Outcome]) -> None:
         self._outcomes = outcomes
         self._known: dict[tuple[int, ...], Coverage] = {}
+        never = {kind for kind, outcome in enumerate(outcomes) if isinstance(outcome, NeverStarted)}
+        self._unstarted = never | {UNTOUCHED, NEVER_SENT}
+
+    def was_started(self, kinds: Sequence[int]) -> bool:
+        """Whether any of rollouts with these kinds of ending was sent."""
+        return not self._unstarted.issuperset(kinds)
 
     def __call__(self, kinds: Iterable[int]) -> Coverage:
         """Return the coverage of rollouts by the number of each one's kind of ending."""
@@ -190,6 +210,9 @@ class _Coverages:
         counts: Counter[Disposition] = Counter()
         classes: Counter[str] = Counter()
         for kind, count in kinds.items():
+            if kind in WITHOUT_RECORD:
+                counts[WITHOUT_RECORD[kind]] += count
+                continue
             outcome = self._outcomes[kind]
             counts[_STANDING[type(outcome)]] += count
             if isinstance(outcome, Failed):

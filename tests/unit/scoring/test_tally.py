@@ -4,12 +4,14 @@ import math
 
 import pytest
 
+from rollbook.records.disposition import Rules
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Scored, Unscored
 from rollbook.records.record import Record
-from rollbook.records.standing import Coverage
+from rollbook.records.standing import Coverage, Standings
 from rollbook.scoring.estimates import PassAtK
 from rollbook.scoring.tally import NO_AGENT, Tally
+from rollbook.scoring.tally import scores_of as scored
 
 
 def scores_of(outcomes, agent="a"):
@@ -141,3 +143,57 @@ def test_agents_are_scored_apart_and_a_record_without_an_agent_has_a_place():
 
 def test_nothing_folded_has_no_scores():
     assert (Tally().scores().agents, Tally().scores().worst_tasks(3)) == ((), ())
+
+
+# What was planned.
+
+
+def a_stopped_run(*, told_each):
+    """Plan four tasks for a and two for b, of which a scored two and failed in one, and the rest was not started."""
+    standings = Standings()
+    for task in range(6):
+        standings.plan(RolloutKey(task, 0), "a" if task < 4 else "b", "env")
+    for task, outcome in enumerate([Scored(1.0), Scored(0.0), FAILED]):
+        standings.reserved(RolloutKey(task, 0), 0)
+        standings.add(Record(RolloutKey(task, 0), 0, outcome, "r", agent="a"))
+    if told_each:
+        for task in range(3, 6):
+            agent = "a" if task < 4 else "b"
+            standings.add(Record(RolloutKey(task, 0), 0, NeverStarted("drained"), "r", agent=agent))
+    standings.stopped("drained")
+    return standings
+
+
+@pytest.mark.parametrize("told_each", [False, True])
+def test_what_was_never_started_counts_in_its_agents_share_whether_or_not_that_was_written_down(told_each):
+    standings = a_stopped_run(told_each=told_each)
+    first, second = scored(standings).agents
+    assert (first.agent, first.tasks, first.scored_tasks) == ("a", 4, 2)
+    assert first.coverage == Coverage(
+        4, scored=2, failed=1, retryable=1, never_started=1, failed_by_class={"agent_run_error": 1}
+    )
+    assert (second.agent, second.tasks, second.mean) == ("b", 2, None)
+    assert second.coverage == Coverage(2, never_started=2)
+    groups, _ = standings.counted()
+    assert [first.coverage, second.coverage] == [group.coverage for group in groups]
+
+
+@pytest.mark.parametrize("told_each", [False, True])
+def test_a_task_that_was_never_started_is_no_task_to_look_at(told_each):
+    assert [task.task for task in scored(a_stopped_run(told_each=told_each)).worst] == [2, 1]
+
+
+def test_what_the_rules_settle_is_settled_in_the_share_of_its_agent():
+    standings = a_stopped_run(told_each=False)
+    first, _ = scored(standings, Rules(cap=1)).agents
+    assert (first.coverage.exhausted, first.coverage.retryable) == (1, 0)
+
+
+def test_a_rollout_that_left_no_word_is_interrupted_in_the_share_of_its_task():
+    standings = Standings()
+    for rollout in range(2):
+        standings.plan(RolloutKey(0, rollout), "a")
+        standings.reserved(RolloutKey(0, rollout), 0)
+    standings.add(Record(RolloutKey(0, 0), 0, FAILED, "r", agent="a"))
+    [task] = scored(standings).worst
+    assert (task.coverage.planned, task.coverage.failed, task.coverage.interrupted) == (2, 1, 1)
