@@ -2,7 +2,8 @@
 
 Rules:
 * Head and body go out in one write, and go out once; a body that is not in memory follows in pieces.
-* A connection that says anything while nobody asks, or ends, is closed.
+* A connection that says anything while nobody asks, or ends, is closed. So is one whose server answered before it had
+  taken the whole body: what is left of that would be read as the next request.
 * Cancelling a request closes its connection at once.
 
 Source: RFC 9112 §9.
@@ -20,7 +21,7 @@ from typing import Any, Final, cast
 from rollbook.records.exchange import Exchange, Phase, Reply
 from rollbook.servers.http.socket_options import tune_socket
 from rollbook.servers.wire.broken import Broken
-from rollbook.servers.wire.reply_reader import ReplyReader
+from rollbook.servers.wire.reply_reader import RawHeaders, ReplyReader
 
 _WAITING: Final = Phase.WAITING
 _TCP_INFO_BYTES: Final = 72
@@ -91,24 +92,28 @@ class Connection(asyncio.Protocol):
         return not (self.closed or self._transport.is_closing() or self._readable.poll(0))
 
     async def carry(
-        self, request: bytes, exchange: Exchange, limit: int, pieces: Iterator[bytes] | None = None
+        self,
+        request: bytes,
+        exchange: Exchange,
+        limit: int,
+        pieces: Iterator[bytes] | None = None,
+        raw: RawHeaders | None = None,
     ) -> tuple[Reply, float]:
         """Send a request; return its reply, and how long the connection may then lie idle, in seconds.
 
-        `pieces` are what follows `request`, where it does not hold the whole body.
+        `pieces` are what follows `request`, where it does not hold the whole body; `raw` is given the reply's headers.
 
         Raises:
             Broken: no whole reply came; the connection is closed.
 
         """
         transport = self._transport
-        reader = self._reader = ReplyReader(exchange, limit)
+        reader = self._reader = ReplyReader(exchange, limit, raw)
         awaited = self._reply = asyncio.get_running_loop().create_future()
         try:
             exchange.enter(_WAITING)
             transport.write(request)
-            if pieces is not None:
-                await self._write_all(pieces, awaited)
+            is_written = pieces is None or await self._write_all(pieces, awaited)
             reply = await awaited
         except BaseException:
             self.abort()
@@ -117,18 +122,19 @@ class Connection(asyncio.Protocol):
             reader.release()
             self._reader = self._reply = None
             del awaited
-        unsent = transport.get_write_buffer_size()
-        return reply, 0.0 if self.closed or unsent else reader.idle_seconds
+        is_sent = is_written and not transport.get_write_buffer_size()
+        return reply, reader.idle_seconds if is_sent and not self.closed else 0.0
 
-    async def _write_all(self, pieces: Iterator[bytes], awaited: asyncio.Future[Reply]) -> None:
-        """Write as fast as they are taken, until there is a reply."""
+    async def _write_all(self, pieces: Iterator[bytes], awaited: asyncio.Future[Reply]) -> bool:
+        """Write as fast as they are taken, until there is a reply; return whether all of them were written."""
         for piece in pieces:
             if awaited.done():
-                return
+                return False
             self._transport.write(piece)
             if self._full is not None:
                 waits: tuple[asyncio.Future[Any], ...] = (self._full, awaited)
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        return not awaited.done()
 
     def pause_writing(self) -> None:
         """Wait before more is written."""
