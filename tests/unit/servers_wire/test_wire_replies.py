@@ -7,6 +7,7 @@ import pytest
 
 from rollbook.records.exchange import SendFailed
 from rollbook.records.failure_kinds import Delivery
+from rollbook.servers.wire.body import Body
 from unit.servers_wire.scripted import AT_ONCE, CLOSE, HOLD, OK, RESET, Scripted, Watched, posting
 
 LIMIT = 100_000
@@ -175,3 +176,38 @@ async def test_a_server_that_answers_before_it_has_read_everything_is_heard_and_
     assert answers == [200, 200]
     assert [len(request) > 3_000_000 for request in server.requests] == [True, True]
     await server.all_closed()
+
+
+def test_where_a_member_of_a_gzip_ends_only_a_little_of_what_follows_is_copied(monkeypatch):
+    begun = []
+
+    class Member:
+        """An inflater that is kept, to see what it holds in the end."""
+
+        def __init__(self, make):
+            self._member = make
+            begun.append(self)
+
+        def __getattr__(self, name):
+            return getattr(self._member, name)
+
+    make = zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", lambda bits: Member(make(bits)))
+    body = Body(LIMIT)
+    body.decode("gzip")
+    empty = gzip.compress(b"")
+    sent = gzip.compress(b"a") + empty * 5000 + gzip.compress(b"b")
+    body.add(sent)
+    assert (body.value(), len(begun)) == (b"ab", 5002)
+    assert max(len(member.unused_data) for member in begun) <= 8192 < len(sent) // 10
+
+
+@pytest.mark.parametrize("piece", [1, 8191, 8192, 8193, 1 << 30])
+def test_a_gzip_may_be_cut_anywhere(piece):
+    text = bytes(range(256)) * 300
+    sent = gzip.compress(text, 0) + gzip.compress(b"") + gzip.compress(text)
+    body = Body(LIMIT * 10)
+    body.decode("gzip")
+    for at in range(0, len(sent), piece):
+        body.add(sent[at : at + piece])
+    assert body.value() == text * 2

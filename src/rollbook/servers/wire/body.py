@@ -16,6 +16,8 @@ from typing import Final
 from rollbook.servers.wire.broken import Broken, Kind
 
 _STEP: Final = 256 * 1024
+_SLICE: Final = 8 * 1024
+"""What is inflated at once: where a member ends, zlib copies what is left of it."""
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 _RAW_DEFLATE: Final = -zlib.MAX_WBITS
 _ZLIB_METHOD: Final = 8
@@ -98,6 +100,11 @@ class _Inflating:
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         """Yield what `data` becomes, a step at a time."""
+        view = memoryview(data)
+        for at in range(0, len(data), _SLICE):
+            yield from self._inflated(view[at : at + _SLICE])
+
+    def _inflated(self, data: bytes | memoryview) -> Iterator[bytes]:
         more = bool(data)
         while more:
             if self._member is None or self._member.eof:
@@ -112,7 +119,7 @@ class _Inflating:
             more = bool(data) or (len(piece) == _STEP and not self._member.eof)
 
 
-def _member_that_begins_with(data: bytes) -> "zlib._Decompress":
+def _member_that_begins_with(data: bytes | memoryview) -> "zlib._Decompress":
     first = data[0]
     is_framed = first == 0x1F or first & 0x0F == _ZLIB_METHOD  # noqa: PLR2004  gzip's magic number
     return zlib.decompressobj(_GZIP_OR_ZLIB if is_framed else _RAW_DEFLATE)
