@@ -25,6 +25,7 @@ class Stub:
         self.script = script or (lambda _row: None)
         self.requests: list[dict] = []
         self.aggregated: list[dict] = []
+        self.before_metrics: Callable[[], Awaitable[object]] | None = None
         self.port = 0
 
     @property
@@ -54,6 +55,8 @@ class Stub:
     async def aggregate(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.aggregated.append(body)
+        if self.before_metrics is not None:
+            await self.before_metrics()
         rewards = [row["reward"] for row in body["verify_responses"] if "reward" in row]
         mean = sum(rewards) / len(rewards) if rewards else 0.0
         metrics = {"mean/reward": mean}

@@ -7,11 +7,12 @@ Rules:
 import asyncio
 import signal
 import threading
+from concurrent.futures import Future
 
 import pytest
 from aiohttp import web
 
-from cases.played import FAILURES, LOG, RESULTS, Played, key_of
+from cases.played import FAILURES, LOG, METRICS, RESULTS, Played, key_of
 from stub import adding, serving
 
 WARNINGS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
@@ -194,3 +195,28 @@ def test_rc_20_a_hop_that_dies_before_it_asks_anything_changes_nothing(play):
     played.stub.script = lambda _row: None
     assert played.resume().code == 0
     assert len(played.rows(RESULTS)) == 10
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_warned_run_does_not_wait_for_metrics_and_a_resume_computes_them(play, number):
+    played, asked = play(adding(3)), Future()
+
+    async def held():
+        gate = asyncio.Event()
+        asked.set_result((asyncio.get_running_loop(), gate))
+        await gate.wait()
+
+    played.stub.before_metrics = held
+    started = played.started()
+    loop, gate = asked.result(timeout=60)
+    started.send(number)
+    said = started.ended()
+    loop.call_soon_threadsafe(gate.set)
+    assert said.code == 128 + number
+    assert "--resume computes them" in said.err
+    assert len(played.scored()) == 3
+    assert METRICS not in played.files()
+    played.stub.before_metrics = None
+    assert played.resume().code == 0
+    assert METRICS in played.files()
+    assert len(played.asked()) == 3

@@ -12,6 +12,7 @@ Source: collection.md §2, §6.1, §15; servers.md §8.3.
 import asyncio
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from typing import TypeVar
 
 import msgspec
 
@@ -44,6 +45,8 @@ from rollbook.scoring.tally import scores_of
 from rollbook.verbs.aggregate import aggregate
 from rollbook.verbs.batch_status import IncompleteReason
 from rollbook.verbs.status import read_run
+
+T = TypeVar("T")
 
 
 async def evaluate(
@@ -91,6 +94,14 @@ async def unless_stopped(work: Coroutine[None, None, None], stop: Stop) -> None:
         RunStoppedError: the stop came first.
 
     """
+    working = await _ended(work, stop)
+    if stop.asked.is_set():
+        raise RunStoppedError(f"stopped before anything was sent: {stop.why}")
+    await working
+
+
+async def _ended(work: Coroutine[None, None, T], stop: Stop) -> "asyncio.Future[T]":
+    """Return `work` once it is done; as soon as the run is to stop, it is cancelled."""
     working, asked = asyncio.ensure_future(work), asyncio.ensure_future(stop.asked.wait())
     try:
         await asyncio.wait({working, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -99,9 +110,7 @@ async def unless_stopped(work: Coroutine[None, None, None], stop: Stop) -> None:
         if not working.done():
             working.cancel()
             await asyncio.wait({working})
-    if stop.asked.is_set():
-        raise RunStoppedError(f"stopped before anything was sent: {stop.why}")
-    await working
+    return working
 
 
 def _what_next(coverage: Coverage) -> str:
@@ -195,6 +204,9 @@ class _Evaluation:
             self._session.notes.append("the results are safe; --resume computes the metrics that could not be written")
             error.result = self._result(coverage, [])
             raise
+        if metrics is None:
+            self._session.notes.append("stopped before the metrics were computed; --resume computes them")
+            return self._result(coverage, [])
         status.write(RunState.FINISHED, aggregation_of(metrics))
         return self._result(coverage, metrics)
 
@@ -237,12 +249,15 @@ class _Evaluation:
                 f"{self._paths.output}; run the rest with --resume"
             )
 
-    async def _aggregated(self) -> list[JsonObject]:
+    async def _aggregated(self) -> list[JsonObject] | None:
+        """Return the metrics that the servers computed; None when the run was stopped first."""
         session = self._session
         if self._settings.disable_aggregation:
             session.notes.append("aggregation is off; the servers' own metrics were not computed")
             return []
-        return await aggregate(self._paths, session.standings, PlannedFor(session), session.deployment)
+        work = aggregate(self._paths, session.standings, PlannedFor(session), session.deployment)
+        aggregating = await _ended(work, self.stop)
+        return None if aggregating.cancelled() else aggregating.result()
 
     def _result(self, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
         notes = self._session.notes

@@ -2,20 +2,22 @@
 
 Rules:
 * Results are grouped by the environment server that produced them; each server is asked once.
-* A server that cannot answer gets an entry that says so, and the others keep theirs.
-* The file appears whole.
+* A server that cannot answer, or does not in time, gets an entry that says so, and the others keep theirs.
+* The file appears whole; of an aggregation that is cancelled there is none.
 
 Source: collection.md §6.1, §6.3, §1.10.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Final, Protocol
 
 import msgspec
 
 from rollbook.dispatch.transport import Transport
+from rollbook.dispatch.waiting import to_the_end
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.whole_file import whole_file
 from rollbook.records.codec import encode
@@ -26,6 +28,10 @@ from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.standing import Standings
 from rollbook.verbs.light_rows import ServerResults, labels_of, results_by_server
+
+AGGREGATION_SECONDS: Final = 600.0
+"""How long a server has for its metrics, besides the time that its results are given to arrive."""
+BYTES_A_SECOND: Final = 1 << 20
 
 _OK: Final = 200
 _SHOWN: Final = 500
@@ -56,27 +62,65 @@ class Planned(Protocol):
         ...
 
 
-async def aggregate(paths: RunPaths, standings: Standings, plan: Planned, transport: Transport) -> list[JsonObject]:
-    """Ask every server for the metrics of the results that stand, write the metrics file, and return its entries."""
+async def aggregate(
+    paths: RunPaths, standings: Standings, plan: Planned, transport: Transport, seconds: float = AGGREGATION_SECONDS
+) -> list[JsonObject]:
+    """Ask every server for the metrics of the results that stand, write the metrics file, and return its entries.
+
+    A server has `seconds`, and a second more for every `BYTES_A_SECOND` of its results.
+
+    Raises:
+        OSError: the results cannot be read, or the disk does not take what is written.
+
+    """
     with ExitStack() as holding:
-        groups = await asyncio.to_thread(results_by_server, paths, standings, holding)
+        groups = await _groups(paths, standings, holding)
         labels = labels_of(groups)
-        entries = await asyncio.gather(*(_entry(group, labels[group.server], plan, transport) for group in groups))
+        entries = await _all(_entry(group, labels[group.server], plan, transport, seconds) for group in groups)
     with whole_file(paths.aggregate_metrics) as file:
         file.write(msgspec.json.format(_array(entries), indent=2) + b"\n")
-    return list(entries)
+    return entries
+
+
+async def _all(asked: Iterable[Coroutine[None, None, JsonObject]]) -> list[JsonObject]:
+    """Return what all of `asked` return; where one fails, none of the others outlives it."""
+    asking = [asyncio.create_task(one) for one in asked]
+    try:
+        return await asyncio.gather(*asking)
+    finally:
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+
+async def _groups(paths: RunPaths, standings: Standings, holding: ExitStack) -> tuple[ServerResults, ...]:
+    """Read the results in a thread, which a cancellation ends soon and waits for: files and fold are in its hands."""
+    over = threading.Event()
+    reading = asyncio.ensure_future(asyncio.to_thread(results_by_server, paths, standings, holding, over.is_set))
+    try:
+        return await asyncio.shield(reading)
+    except asyncio.CancelledError:
+        over.set()
+        await to_the_end(asyncio.gather(reading, return_exceptions=True))
+        raise
 
 
 def _array(entries: Iterable[JsonObject]) -> bytes:
     return b"[" + b",".join(map(encode, entries)) + b"]"
 
 
-async def _entry(group: ServerResults, label: str, plan: Planned, transport: Transport) -> JsonObject:
+async def _entry(group: ServerResults, label: str, plan: Planned, transport: Transport, seconds: float) -> JsonObject:
     entry: JsonObject = {AGENT_REF_KEY: {"name": label}, NG_ENVIRONMENT_SERVER_KEY: group.server}
+    seconds += group.body.size / BYTES_A_SECOND
+    limit = asyncio.timeout(seconds)
     try:
-        reply = await transport.send(group.server, "/aggregate_metrics", group.body)
+        async with limit:
+            reply = await transport.send(group.server, "/aggregate_metrics", group.body)
     except SendFailed as failure:
         return entry | _failed(failure.exception_type, failure.message, failure.status)
+    except OSError as error:
+        said = f"no reply within {seconds:.0f} s" if limit.expired() else f"the results were not read back: {error}"
+        return entry | _failed(type(error).__name__, said, None)
     return entry | covered(_metrics(reply), group, plan)
 
 

@@ -10,7 +10,7 @@ Source: collection.md §6.1, §6.3, §19.
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import BinaryIO, Final
 import msgspec
 
 from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.projection import BOM
 from rollbook.ledger.reader import plain_lines
 from rollbook.records.codec import File
 from rollbook.records.keys import BULKY_KEYS, RESPONSE_KEY
@@ -61,14 +62,26 @@ class ServerResults:
     body: BodyFile
 
 
-def results_by_server(paths: RunPaths, standings: Standings, holding: ExitStack) -> tuple[ServerResults, ...]:
+def _never() -> bool:
+    return False
+
+
+def results_by_server(
+    paths: RunPaths, standings: Standings, holding: ExitStack, is_over: Callable[[], bool] = _never
+) -> tuple[ServerResults, ...]:
     """Return the results that stand, grouped by the server that produced them; `holding` closes their bodies.
 
-    Where the rows of this session lie is noted in `standings`.
+    Where the rows of this session lie is noted in `standings`. Once it `is_over`, the rest is left out.
+
+    Raises:
+        OSError: the results cannot be read, or the disk does not take the bodies.
+
     """
-    agents = _agents(paths, standings)
+    agents = _agents(paths, standings, is_over)
     bodies: dict[str, _Body] = {}
     for name, place in standings.places(standings.in_order()):
+        if is_over():
+            break
         if place.file is File.RESULTS:
             server = name or str(None)
             body = bodies.get(server)
@@ -81,10 +94,12 @@ def results_by_server(paths: RunPaths, standings: Standings, holding: ExitStack)
     )
 
 
-def _agents(paths: RunPaths, standings: Standings) -> defaultdict[str, set[str]]:
+def _agents(paths: RunPaths, standings: Standings, is_over: Callable[[], bool]) -> defaultdict[str, set[str]]:
     """Return whose results each server produced, and note where each lies; a damaged line is passed over."""
     agents: defaultdict[str, set[str]] = defaultdict(set)
     for number, offset, length, text in plain_lines(paths.output):
+        if is_over():
+            break
         try:
             record = read_row(text, File.RESULTS)
         except UNREADABLE:
@@ -123,7 +138,8 @@ class _Body:
     def add(self, place: Place) -> None:
         """Write the row that lies at `place`."""
         self._lines.seek(place.offset)
-        self._file.write((b"," if self.rows else b"") + light_row(self._lines.read(place.length)))
+        line = self._lines.read(place.length)
+        self._file.write((b"," if self.rows else b"") + light_row(line if place.offset else line.removeprefix(BOM)))
         self.rows += 1
 
     def ended(self) -> BodyFile:

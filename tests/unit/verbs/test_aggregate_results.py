@@ -1,3 +1,4 @@
+import asyncio
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -16,6 +17,8 @@ from rollbook.verbs.light_rows import labels_of, light_row, results_by_server
 
 ANSWER = b'{"agent_metrics":{"x":1},"key_metrics":{},"group_level_metrics":[],"perf_summary":null,"extra":1}'
 
+NEVER = object()
+
 
 class Servers:
     """A transport that answers aggregation requests and keeps their bodies."""
@@ -31,6 +34,8 @@ class Servers:
         answer = self.answers.get(server, Reply(200, ANSWER))
         if isinstance(answer, Exception):
             raise answer
+        if answer is NEVER:
+            await asyncio.Event().wait()
         return answer
 
 
@@ -94,6 +99,65 @@ async def test_a_server_that_cannot_answer_leaves_the_others_their_metrics(paths
     assert found["down"]["type"] == "ClientConnectorError"
     assert found["broken"] == {"type": "ClientResponseError", "message": '"boom"', "http_status": 500}
     assert found["odd"]["http_status"] == 200
+
+
+async def test_a_server_that_never_answers_leaves_the_others_their_metrics(paths):
+    write(paths, row(0, "hangs"), row(1, "up"))
+    entries = await aggregate(paths, standings_of(paths), Plan(), Servers({"hangs": NEVER}), seconds=0)
+    found = {entry["_ng_environment_server"]: entry.get("aggregation_error") for entry in entries}
+    assert found == {"hangs": {"type": "TimeoutError", "message": "no reply within 0 s"}, "up": None}
+    assert msgspec.json.decode(paths.aggregate_metrics.read_bytes()) == entries
+
+
+async def test_a_body_that_cannot_be_read_back_is_an_entry_that_says_so(paths):
+    write(paths, row(0, "bad"), row(1, "up"))
+    entries = await aggregate(paths, standings_of(paths), Plan(), Servers({"bad": OSError(5, "Input/output error")}))
+    (error,) = [entry["aggregation_error"] for entry in entries if "aggregation_error" in entry]
+    assert error == {
+        "type": "OSError",
+        "message": "the results were not read back: [Errno 5] Input/output error",
+    }
+
+
+async def test_an_aggregation_that_is_cancelled_leaves_no_file_and_asks_nobody_further(paths):
+    write(paths, row(0, "hangs"), row(1, "up"))
+    servers = Servers({"hangs": NEVER})
+    aggregating = asyncio.create_task(aggregate(paths, standings_of(paths), Plan(), servers))
+    async with asyncio.timeout(10):
+        while len(servers.asked) < 2:  # noqa: ASYNC110  what is waited for is another's state
+            await asyncio.sleep(0)
+    aggregating.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await aggregating
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert [path.name for path in paths.output.parent.iterdir()] == ["r.jsonl"]
+
+
+async def test_an_aggregation_that_is_cancelled_while_results_are_read_waits_for_the_files_alone(paths):
+    write(paths, *(row(task, "e") for task in range(20_000)))
+    servers = Servers()
+    aggregating = asyncio.create_task(aggregate(paths, standings_of(paths), Plan(), servers))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    aggregating.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await aggregating
+    assert servers.asked == {}
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+def test_once_it_is_over_no_further_result_is_read(paths):
+    write(paths, row(0, "e"), row(1, "e"))
+    with ExitStack() as holding:
+        assert results_by_server(paths, standings_of(paths), holding, lambda: True) == ()
+
+
+async def test_a_mark_that_an_editor_put_before_the_results_is_no_part_of_them(paths):
+    write(paths, row(0, "e"), row(1, "e"))
+    paths.output.write_bytes(b"\xef\xbb\xbf" + paths.output.read_bytes())
+    servers = Servers()
+    await aggregate(paths, standings_of(paths), Plan(), servers)
+    assert [found["_ng_task_index"] for found in servers.asked["e"]] == [0, 1]
 
 
 def test_a_row_sheds_its_bulk_and_keeps_usage():
