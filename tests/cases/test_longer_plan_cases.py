@@ -193,6 +193,24 @@ def test_a_plan_grows_once_the_longer_one_is_what_the_batch_manifest_says(two_of
         assert {path.name: path.read_bytes() for path in two_of_four.folder.iterdir()} == before
 
 
+def huge(count):
+    rows = adding(count)
+    for row in rows[:2]:
+        row["responses_create_params"]["input"] += "z" * (9 << 20)
+    return rows
+
+
+def test_a_plan_of_huge_rows_is_what_its_batch_manifest_says_and_grows_without_a_difference(folder):
+    batch = folder.input.with_name("batch.json")
+    with serving() as stub:
+        assert folder.asks(huge(2)).run(stub, batch_of(huge(2), batch)).code == 0
+        answer = folder.asks(huge(3)).resume(stub, batch_of(huge(3), batch))
+        asked = [len(row["responses_create_params"]["input"]) for row in stub.requests]
+    assert answer.code == 0
+    assert folder.sent == [(2, 0, 0)]
+    assert asked == [len(row["responses_create_params"]["input"]) for row in huge(3)]
+
+
 @pytest.mark.parametrize("added", [1, 3])
 def test_a_plan_whose_new_rows_are_not_as_many_as_were_judged_stays_as_it_was(two_of_four, added):
     paths, plan = RunPaths(two_of_four.output), two_of_four.plan.read_bytes()
