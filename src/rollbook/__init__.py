@@ -12,7 +12,7 @@ __version__: Final = "0.1.0"
 
 _PUBLIC: Final = {
     "rollbook.api.rejudgment": "rejudgment_admission_closed_by",
-    "rollbook.api.direct_errors": "InvalidRolloutResult StaleRolloutResult",
+    "rollbook.api.direct_errors": "DirectCallError InvalidRolloutResult StaleRolloutResult",
     "rollbook.api.rollout_collection": "RolloutCollectionHelper",
     "rollbook.api.rollout_records": "RolloutRecords",
     "rollbook.api.rollout_store": "RolloutStore",
@@ -33,8 +33,10 @@ _PUBLIC: Final = {
     ),
     "rollbook.dispatch.completion_budget": "DispatchLatencyTracker LatencySummary",
     "rollbook.errors": (
-        "ConfigError EndpointNotReadyError IncompleteEvaluationError InputError JudgeError LedgerError "
-        "MissingPackageError ResumeRefusedError RollbookError ServingError"
+        "AgentWithoutEnvironmentServerError AmbiguousEnvironmentServerError ConfigError ConfigPathNotFoundError "
+        "EndpointNotReadyError IncompleteEvaluationError InputError JudgeError LedgerError MissingPackageError "
+        "NothingProducedError ResumeRefusedError RollbookError RunError ServingError ShardTakenOverError "
+        "UnroutedRunError"
     ),
     "rollbook.inputs.prompts": "PromptConfig apply_prompt_to_row fill_prompt load_prompt_config",
     "rollbook.inputs.skills": "SkillsRef load_skills stage_skills",

@@ -5,7 +5,7 @@ Rules:
 * The lock is held while a shard is opened and during each write. Its file stays for good, and its line names who opened
   the shard last; nobody else writes.
 * The right to write is taken before an earlier run is replaced: whoever had it never writes into files that are gone.
-* An interrupted try is an omitted row or none, and never a failure of the run's history.
+* An interrupted try is an omitted row or none, and never a failure of the run's history: a resume runs it again.
 
 Source: collection.md §1.2, §11, §21.2 (16).
 """
@@ -16,6 +16,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -222,7 +223,7 @@ class ShardWriter(Writer):
             nothing = SavedLine(File.FAILURES, b"", ending.outcome)
             return Handed(self._record(rollout, nothing), self._nothing_to_do())
         _, row = saved_row(ending, rollout.stamps | {RUN_ID_KEY: self._stamp.run_id})
-        saved = SavedLine(File.FAILURES, encode(row) + b"\n", ending.outcome)
+        saved = SavedLine(File.FAILURES, encode(row) + b"\n", replace(ending.outcome, omitted=True))
         self._refuse_when_broken()
         self._waiting.rows[saved.file].append(saved.line)
         return Handed(self._record(rollout, saved), self._begun())

@@ -62,17 +62,24 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """An attempt that ran and left no result; `delivery` and `stage` tell how far it came."""
+    """An attempt that ran and left no result; `delivery` and `stage` tell how far it came.
+
+    `omitted`: what is saved of it says that a result is missing, and is no ending of the run's history.
+    """
 
     failure_class: str
     message: str = ""
     delivery: Delivery = Delivery.POSSIBLY_DELIVERED
     stage: FailureStage | None = None
+    omitted: bool = False
 
     @property
     def may_replay(self) -> bool:
-        """Whether its cause is known to leave nothing behind: never sent, or refused at admission."""
-        return self.delivery is Delivery.NOT_SENT or self.stage is FailureStage.ADMISSION
+        """Whether a resume runs it again as if nothing were saved of it, or because its cause left nothing behind.
+
+        Such causes are that it was never sent, and that it was refused at admission.
+        """
+        return self.omitted or self.delivery is Delivery.NOT_SENT or self.stage is FailureStage.ADMISSION
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,7 +263,8 @@ def _failure(head: _FailureHead) -> Outcome:
     failure_class = _text(head.failure_class) or KILL_SHAPED_FAILURE_CLASS
     if head.omitted or _is_saved_interruption(head):
         told = _text(head.legacy_class) or failure_class
-        return Interrupted(told, message, _interruption_delivery(head), stage_of(head.stage))
+        delivery, stage = _interruption_delivery(head), stage_of(head.stage)
+        return Interrupted(told, message, delivery, stage, omitted=bool(head.omitted))
     return Failed(
         failure_class=failure_class,
         message=message,

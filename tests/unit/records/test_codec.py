@@ -70,7 +70,7 @@ def test_a_results_row_is_scored_masked_or_unscored(row, outcome):
         ),
         (
             {"_ng_failure_class": "kill_shaped", "_ng_no_persist": True, "_ng_omitted_rollout": True},
-            Interrupted("kill_shaped"),
+            Interrupted("kill_shaped", omitted=True),
         ),
         (
             {
@@ -127,7 +127,8 @@ def test_a_failure_never_keeps_a_reward_and_keeps_a_response_only_for_a_judge(fa
 
 
 @pytest.mark.parametrize(
-    "outcome", [Failed("agent_run_error", "m", terminal=True), NeverStarted("why"), Interrupted("kill_shaped", "m")]
+    "outcome",
+    [Failed("agent_run_error", "m", terminal=True), NeverStarted("why"), Interrupted("kill_shaped", "m", omitted=True)],
 )
 def test_what_is_written_reads_back_as_the_same_ending(outcome):
     file, row = saved_row(Ending(outcome), WHO)
