@@ -10,6 +10,7 @@ Source: servers.md §3.6.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,35 +21,50 @@ IN_PROCESS_EXTENSION: Final = "rollbook.in_process"
 
 
 class _Exchange:
-    """One request as the handler sees it: relayed messages in, muted messages out once the client has gone."""
+    """One request as the handler sees it: relayed messages in, muted messages out once the client has gone.
 
-    __slots__ = ("complete", "gone", "inbox", "receive_raw", "send_raw")
+    As a context it ends quietly when the client has gone, whatever the handler raised.
+    """
 
-    def __init__(self, receive: Receive, send: Send) -> None:
-        self.receive_raw = receive
-        self.send_raw = send
-        self.inbox: asyncio.Queue[Message] = asyncio.Queue()
+    __slots__ = ("_handler", "_inbox", "_receive", "_send", "complete", "gone", "on_cancel")
+
+    def __init__(self, receive: Receive, send: Send, on_cancel: Callable[[], None]) -> None:
+        self._receive = receive
+        self._send = send
+        self._inbox: asyncio.Queue[Message] = asyncio.Queue()
+        self._handler = asyncio.current_task()
+        self.on_cancel = on_cancel
         self.gone = False
         self.complete = False
 
     async def watch(self) -> None:
-        """Relay what the client sends, and return when it has gone."""
-        while True:
-            message = await self.receive_raw()
+        """Relay what the client sends, and cancel the handler when it has gone before it has its reply."""
+        while not self.gone:
+            message = await self._receive()
             self.gone = message["type"] == "http.disconnect"
-            self.inbox.put_nowait(message)
-            if self.gone:
-                return
+            self._inbox.put_nowait(message)
+        if not self.complete and self._handler is not None:
+            self.on_cancel()
+            self._handler.cancel()
 
     async def receive(self) -> Message:
-        return await self.inbox.get()
+        return await self._inbox.get()
 
     async def send(self, message: Message) -> None:
         if self.gone and not self.complete:
             return
-        await self.send_raw(message)
+        await self._send(message)
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self.complete = True
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        """Tell whether nobody is there to hear of `error`, and nobody else cancels the request."""
+        if not self.gone or self.complete:
+            return self.gone and kind is not asyncio.CancelledError
+        return self._handler is None or self._handler.uncancel() == 0
 
 
 class ClientDisconnectCancellationMiddleware:
@@ -63,32 +79,13 @@ class ClientDisconnectCancellationMiddleware:
         if scope["type"] != "http" or IN_PROCESS_EXTENSION in scope.get("extensions", ()):
             await self.app(scope, receive, send)
             return
-        exchange = _Exchange(receive, send)
-        handler = asyncio.ensure_future(self.app(scope, exchange.receive, exchange.send))
+        exchange = _Exchange(receive, send, lambda: self._note(scope))
         watch = asyncio.ensure_future(exchange.watch())
         try:
-            await asyncio.wait({handler, watch}, return_when=asyncio.FIRST_COMPLETED)
-            if not handler.done() and not exchange.complete:
-                self._note(scope)
-                handler.cancel()
-            await asyncio.wait({handler})
+            with exchange:
+                await self.app(scope, exchange.receive, exchange.send)
         finally:
             watch.cancel()
-            if not handler.done():
-                handler.cancel()
-                await asyncio.wait({handler})
-        self._finish(handler, exchange)
-
-    @staticmethod
-    def _finish(handler: "asyncio.Future[None]", exchange: _Exchange) -> None:
-        """Raise what the handler raised, unless nobody is there to hear it."""
-        error = None if handler.cancelled() else handler.exception()
-        if exchange.gone:
-            return
-        if handler.cancelled():
-            raise asyncio.CancelledError
-        if error is not None:
-            raise error
 
     def _note(self, scope: Scope) -> None:
         self.cancelled += 1

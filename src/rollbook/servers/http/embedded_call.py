@@ -13,13 +13,13 @@ import asyncio
 import contextvars
 import logging
 import sys
-from collections.abc import Callable, Mapping, MutableSet
+from collections.abc import Awaitable, Callable, Mapping, MutableSet
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
 from aiohttp import ClientPayloadError, SocketTimeoutError
-from starlette.types import ASGIApp, Message, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rollbook.servers.http.embedded_response import EmbeddedResponse, RawHeaders
 from rollbook.servers.middleware import IN_PROCESS_EXTENSION
@@ -29,6 +29,19 @@ _ASGI: Final = {"version": "3.0", "spec_version": "2.4"}
 _TRACING_PACKAGE: Final = "opentelemetry.sdk"
 _UNTRACED: Final = {"fastapi.telemetry": None}
 """Spares FastAPI the question, at every request, whether a provider has been set: none is without the package."""
+
+
+def untraced(app: ASGIApp) -> ASGIApp:
+    """Return `app`, whose requests are spared that question."""
+
+    def served(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        if scope["type"] == "http" and _TRACING_PACKAGE not in sys.modules:
+            scope.update(_UNTRACED)
+        return app(scope, receive, send)
+
+    return served
+
+
 _EXTENSIONS: Final[dict[str, dict[object, object]]] = {IN_PROCESS_EXTENSION: {}}
 _BROKEN: Final = (500, [(b"content-type", b"text/plain; charset=utf-8")], b"Internal Server Error")
 

@@ -10,7 +10,7 @@ Rules:
 * A call that used up its whole time is not sent again.
 * Idle connections are dropped after 4 s, before a usual server does (uvicorn 5 s, ours 30 s), so that none is reused
   while its server closes it. A call that must not run twice takes a connection of its own.
-* Calls of a model endpoint go by the wire client where it can carry them (`wire_calls`), under the same rules.
+* Calls of a model endpoint and between servers go by the wire client where it can carry them (`wire_calls`).
 * An address that a server of this process has is answered in this process: the same limits, the same redirects, and
   what was answered there goes nowhere else.
 
@@ -87,7 +87,7 @@ async def request(
     Args:
         method: GET, POST and so on.
         url: the absolute address.
-        _internal: the call is from one of our servers to another; kept for callers of the field's API.
+        _internal: the call is from one of our servers to another, which gives whole replies.
         _max_connection_retries: the attempt with this ordinal raises; None leaves it to the grace alone.
         _server_name: the instance that is called, for messages.
         _replay: whether a request that may have been read may be sent again, `MAX_NUM_TRIES` times in all.
@@ -101,7 +101,6 @@ async def request(
         aiohttp.ClientError, TimeoutError: no reply came; `delivery_of_error` says what is known of the request.
 
     """
-    del _internal
     settings = current_client_settings()
     call = Call(method, str(url), with_encoded_json(aiohttp_kwargs))
     limits: ClientTimeout | None = None
@@ -109,11 +108,12 @@ async def request(
         limits = model_call_timeout(settings, seconds_left())
         call = replace(call, options={**call.options, "timeout": limits})
     grace = settings.connect_grace_seconds if _connect_grace is None else _connect_grace
+    by_wire = (_internal or _model_call) and not _single_use and call.options.get("timeout") is limits
     deadline = asyncio.get_running_loop().time() + grace
     attempts: _Attempts | None = None
     while True:
         try:
-            return await _exchange(call, settings, limits, single_use=_single_use)
+            return await _exchange(call, settings, by_wire=by_wire, single_use=_single_use)
         except (ClientError, TimeoutError) as error:
             if attempts is None:
                 attempts = _Attempts(_server_name, call, deadline, _max_connection_retries, replay=_replay)
@@ -154,19 +154,14 @@ class _Attempts:
         return allowed
 
 
-async def _exchange(
-    call: Call, settings: ClientSettings, model_limits: ClientTimeout | None, *, single_use: bool
-) -> ClientResponse:
-    """Return the reply to `call`, from a server of this process or through a socket.
-
-    `model_limits` are there for the call of a model endpoint.
-    """
+async def _exchange(call: Call, settings: ClientSettings, *, by_wire: bool, single_use: bool) -> ClientResponse:
+    """Return the reply to `call`, from a server of this process or through a socket."""
     earlier: list[EmbeddedResponse] = []
     while True:
         server = find_embedded(call.url)
         reply = None if server is None else await _embedded(server, call, settings)
-        if reply is None and model_limits is not None and not single_use:
-            reply = await _by_wire(call, model_limits.total)
+        if reply is None and by_wire:
+            reply = await _by_wire(call, settings)
         if reply is None:
             return await _through_socket(call, single_use=single_use)
         further = next_call(call, reply, earlier)
@@ -185,13 +180,15 @@ async def _through_socket(call: Call, *, single_use: bool) -> ClientResponse:
         raise InvalidURL(redacted_url(call.url), str(error)) from error
 
 
-async def _by_wire(call: Call, seconds: float | None) -> EmbeddedResponse | None:
-    """Send the call of a model endpoint by the wire client, or return None when that does not carry it."""
+async def _by_wire(call: Call, settings: ClientSettings) -> EmbeddedResponse | None:
+    """Send a call by the wire client, or return None when that does not carry it."""
     wire, base_url = current_wire_calls(), base_of(call.method, call.url)
     if wire is None or base_url is None:
         return None
     asked = as_embedded_request(call.method, base_url, call.url, call.options)
-    return await wire.post(asked, seconds) if asked is not None and may_carry(asked.headers) else None
+    if asked is None or not may_carry(asked.headers):
+        return None
+    return await wire.post(asked, whole_and_silence(call.options.get("timeout"), settings)[0])
 
 
 async def _embedded(server: EmbeddedServer, call: Call, settings: ClientSettings) -> EmbeddedResponse | None:

@@ -1,8 +1,9 @@
-"""Calls of model endpoints, carried by the wire client and answered as aiohttp answers them.
+"""Calls of model endpoints and between servers, carried by the wire client and answered as aiohttp answers them.
 
 Rules:
 * It carries plain POSTs over http alone. TLS, proxies, a limit on silence, credentials in an address and headers that
   the wire client writes itself stay with aiohttp.
+* Idle connections are used again as the session's are, for as long as its settings say.
 * The limits of the pool hold here too: a call beyond them waits, which counts as its time.
 * An error is of the class that aiohttp has for it, so that whoever decides what becomes of a call sees one kind.
 
@@ -32,17 +33,17 @@ from aiohttp.client_reqrep import ConnectionKey
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from rollbook.records.exchange import DEADLINE_HEADER, Exchange
+from rollbook.records.exchange import Exchange
 from rollbook.servers.http.client_settings import ClientSettings
 from rollbook.servers.http.embedded_call import EmbeddedRequest
-from rollbook.servers.http.embedded_response import EmbeddedResponse
+from rollbook.servers.http.embedded_response import EmbeddedResponse, RawHeaders
 from rollbook.servers.http.redaction import redacted_url
 from rollbook.servers.wire.broken import Broken, Kind
 from rollbook.servers.wire.poster import Poster
 
 _WRITTEN_ALREADY: Final = frozenset({"accept", "user-agent"})
 _NOT_CARRIED: Final = frozenset(
-    {"host", "connection", "content-length", "transfer-encoding", "expect", "upgrade", "te", DEADLINE_HEADER.lower()}
+    {"host", "connection", "content-length", "transfer-encoding", "expect", "upgrade", "te"}
 )
 _ENCODINGS: Final = {"accept-encoding": "gzip, deflate"}
 _OWN: Final = {"accept": "*/*", "user-agent": "rollbook"}
@@ -71,7 +72,7 @@ class WireCalls:
             connect_seconds=settings.connect_seconds,
             grace_seconds=0.0,
             idle_seconds=settings.pool_keepalive_seconds,
-            repeated=True,
+            rests=False,
             tcp_keepalive=settings.tcp_keepalive,
         )
         self._limit_per_host = settings.connector_limit_per_host
@@ -87,14 +88,14 @@ class WireCalls:
         """
         headers = {name: value for name, value in asked.headers.items() if name not in _WRITTEN_ALREADY}
         exchange = Exchange(time.monotonic)
+        raw: RawHeaders = []
         try:
             async with asyncio.timeout(seconds), self._all, self._places_at(asked.base_url):
                 reply = await self._poster.exchanged(
-                    asked.base_url, asked.url, asked.body, exchange, headers=_ENCODINGS | headers
+                    asked.base_url, asked.url, asked.body, exchange, headers=_ENCODINGS | headers, raw=raw
                 )
         except Broken as broken:
             raise client_error(broken, asked) from (broken.__cause__ or broken)
-        raw = [(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in reply.headers.items()]
         return EmbeddedResponse(asked, reply.status, raw, reply.body)
 
     def _places_at(self, base_url: str) -> Places:

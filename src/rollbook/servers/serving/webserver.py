@@ -33,6 +33,7 @@ from rollbook.servers.client import ServerClient
 from rollbook.servers.http.addresses import server_block, server_type_of, top_level
 from rollbook.servers.http.client_pool import choose_client_settings
 from rollbook.servers.http.client_settings import NUM_WORKERS_ENV_VAR_NAME
+from rollbook.servers.http.embedded_call import untraced
 from rollbook.servers.http.listening import GRACEFUL_SHUTDOWN_SECONDS, KEEP_ALIVE_SECONDS, KeepAliveProtocol
 from rollbook.servers.serving.garbage import looking_less
 from rollbook.servers.serving.open_files import raise_open_file_limit
@@ -143,7 +144,7 @@ def run_until_stopped(app: FastAPI, config: DictConfig, name: str) -> None:
     """Serve `app` at the address of the instance `name`, with as many workers as its block asks for."""
     block = server_block(config, name)
     workers = int(block.get("num_workers") or 1)
-    target = worker_target(config, name, workers) if workers > 1 else app
+    target = worker_target(config, name, workers) if workers > 1 else untraced(app)
     allowed = forwarded_allow_ips(config)
     looking_less()
     uvicorn.run(
@@ -152,6 +153,7 @@ def run_until_stopped(app: FastAPI, config: DictConfig, name: str) -> None:
         port=int(block["port"]),
         workers=workers if workers > 1 else None,
         http=KeepAliveProtocol,
+        interface="asgi3",
         access_log=bool(config.get("uvicorn_logging_show_200_ok")),
         proxy_headers=allowed is not None,
         forwarded_allow_ips=allowed,

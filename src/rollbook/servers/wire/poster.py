@@ -24,6 +24,7 @@ from rollbook.servers.wire.broken import Broken, Kind
 from rollbook.servers.wire.connecting import connected
 from rollbook.servers.wire.connection import Connection
 from rollbook.servers.wire.names import Names
+from rollbook.servers.wire.reply_reader import RawHeaders
 from rollbook.servers.wire.resting import IDLE_SECONDS, Resting
 from rollbook.servers.wire.room import Room, connections_that_fit
 from rollbook.servers.wire.target import JSON, Endpoint, Target, request_of, target_of
@@ -53,8 +54,9 @@ class Poster:
 
     `connect_seconds` bounds one attempt to connect, `grace_seconds` how long attempts go on with pauses of
     `retry_seconds`, `max_reply_bytes` the body of a reply, decoded. `idle_seconds` is how long a connection may lie
-    idle and be used again; 0 has each request take one of its own. `repeated` says that callers send again what met
-    the end of its connection, so that one may be used again at once. `tcp_keepalive` holds options of sockets by name,
+    idle and be used again; 0 has each request take one of its own. Without `rests` it may be used again
+    at once, all that time: for callers that send again what met the end of its connection, or whose servers let
+    connections lie idle for longer. `tcp_keepalive` holds options of sockets by name,
     `now` is the clock of graces and idle connections.
     """
 
@@ -66,7 +68,7 @@ class Poster:
         max_reply_bytes: int = MAX_REPLY_BYTES,
         retry_seconds: float = RETRY_SECONDS,
         idle_seconds: float = IDLE_SECONDS,
-        repeated: bool = False,
+        rests: bool = True,
         tcp_keepalive: Mapping[str, int] = TCP_KEEPALIVE,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -77,7 +79,7 @@ class Poster:
         self._grace_seconds = grace_seconds
         self._retry_seconds = retry_seconds
         self._idle_seconds = idle_seconds
-        self._repeated = repeated
+        self._rests = rests
         self._closed = False
         self._begin(None)
 
@@ -128,8 +130,9 @@ class Poster:
         *,
         headers: Mapping[str, str] = JSON,
         gone: Callable[[], bool] | None = None,
+        raw: RawHeaders | None = None,
     ) -> Reply:
-        """Do as `post` does.
+        """Do as `post` does, and give `raw` the reply's headers as they came.
 
         Raises:
             Broken: no whole reply came.
@@ -146,7 +149,7 @@ class Poster:
         connection = line.resting.take(self._now()) or await self._come_up(server, target, line, gone)
         try:
             pieces = None if isinstance(body, bytes) else body.pieces()
-            reply, idle = await connection.carry(request, exchange, self.max_reply_bytes, pieces)
+            reply, idle = await connection.carry(request, exchange, self.max_reply_bytes, pieces, raw)
         except Broken:
             if exchange.status is None:
                 line.resting.broke(connection, self._now())
@@ -160,7 +163,7 @@ class Poster:
     def _line_to(self, endpoint: Endpoint) -> _Line:
         if self._closed:
             raise _client_is_closed()
-        return self._lines.setdefault(endpoint, _Line(self._idle_seconds, rests=not self._repeated))
+        return self._lines.setdefault(endpoint, _Line(self._idle_seconds, rests=self._rests))
 
     async def _come_up(self, server: str, target: Target, line: _Line, gone: Callable[[], bool] | None) -> Connection:
         """Return a new connection, tried for until the grace is over."""

@@ -21,6 +21,7 @@ from rollbook.records.exchange import Exchange, Phase, Reply
 from rollbook.servers.wire.body import Body, too_large
 from rollbook.servers.wire.broken import Broken, Kind
 
+RawHeaders = list[tuple[bytes, bytes]]
 HEAD_BYTES: Final = 64 * 1024
 _READING: Final = Phase.READING
 _INTERIM: Final = 100
@@ -32,7 +33,10 @@ _IDLE_SECONDS: Final = re.compile(r"\btimeout\s*=\s*\"?(\d{1,9})", re.IGNORECASE
 
 
 class ReplyReader:
-    """What has been read of the reply to one request. The `on_…` methods are called by the parser."""
+    """What has been read of the reply to one request. The `on_…` methods are called by the parser.
+
+    `raw` is given the headers as they came, of which a reply keeps one of each name.
+    """
 
     done = False
     _head_left = HEAD_BYTES
@@ -47,8 +51,9 @@ class ReplyReader:
     _only = b""
     _body: Body | None = None
 
-    def __init__(self, exchange: Exchange, limit: int) -> None:
+    def __init__(self, exchange: Exchange, limit: int, raw: RawHeaders | None = None) -> None:
         self._exchange = exchange
+        self._raw = raw
         self._limit = limit
         self._headers: dict[str, str] = {}
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
@@ -156,6 +161,8 @@ class ReplyReader:
             raise self._fault
         if self._framed:
             return
+        if self._raw is not None:
+            self._raw.append((name, value))
         key, said = _key(name), value.decode("utf-8", "surrogateescape")
         if key in _ADDING_UP and key in self._headers:
             said = f"{self._headers[key]}, {said}"
@@ -225,6 +232,8 @@ class ReplyReader:
         if self._interim:
             self._interim = False
             self._headers.clear()
+            if self._raw is not None:
+                self._raw.clear()
         else:
             self.done = True
 

@@ -6,8 +6,8 @@ Rules:
 * It is asked again within 0.25 s after that, at an age of 0.8 s at most, before any usual server closes it; less where
   the server says so or has shown it. And only if the kernel has nothing to read from it. So no request meets the end of
   its connection.
-* Where the caller repeats what met the end of its connection, connections need no rest and lie idle for as long as the
-  client lets them; only what the server says or has shown shortens that.
+* Where the caller wants no rest, they are asked again at once, and lie idle for as long as the client lets them; only
+  what the server says or has shown shortens that.
 * The one that has rested longest goes first; 1024 to one endpoint are kept at most.
 
 Source: RFC 9112 §9.3, §9.5.
