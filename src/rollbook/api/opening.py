@@ -169,7 +169,7 @@ def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPath
     found = differences(manifest.configuration_keys, keys)
     unchecked = terms.settings.allow_unsafe_resume and _dataset_is_gone(found)
     comparison, grow = _compared(() if unchecked else found, paths, manifest, lambda: _lines(rows(), names))
-    agreement = verdict(found, comparison)
+    agreement = verdict(found, comparison, terms.settings.model_fields_set)
     mixes = agreement.refused is not None
     if mixes and not terms.settings.allow_unsafe_resume:
         raise ResumeRefusedError(f"{paths.output}: {agreement.refused}")

@@ -72,7 +72,7 @@ class EvaluationResult:
 def deployment_for(request: EvaluationRequest) -> Deployment:
     """Return what answers the run's requests."""
     config, settings = _with_absolute_input(request), request.settings
-    grace, seconds = settings.dispatch_connect_grace_s, settings.rollout_connect_timeout_s
+    grace, seconds = _connect_grace(settings), settings.rollout_connect_timeout_s
     most = settings.max_reply_bytes
     match request.serve:
         case ServeMode.EMBEDDED:
@@ -93,6 +93,13 @@ def deployment_for(request: EvaluationRequest) -> Deployment:
             return RemoteDeployment(
                 head, connect_grace=grace, connect_seconds=seconds, max_reply_bytes=most, known=known
             )
+
+
+def _connect_grace(settings: RolloutCollectionConfig) -> float:
+    """Return the seconds that connecting may take in all: what was asked for, else no longer than trying again may."""
+    grace = settings.dispatch_connect_grace_s
+    asked_for = "dispatch_connect_grace_s" in settings.model_fields_set
+    return grace if asked_for else min(grace, settings.retry_for_s)
 
 
 def _with_absolute_input(request: EvaluationRequest) -> DictConfig:

@@ -2,7 +2,7 @@
 
 Rules:
 * The command line's own defaults (as many in flight as pays, failures routed, no results kept in memory) yield to every
-  file and override.
+  file and override, and do not count as given (`model_fields_set`).
 * Without `--input`, a served environment's example rows are run, and the run says so; nothing else is guessed.
 * What is missing is named by its key and its flag.
 
@@ -78,7 +78,9 @@ def collection_settings(cfg: DictConfig, *, serving: bool) -> tuple[RolloutColle
     if merged.get("input_jsonl_fpath") is None and serving:
         merged["input_jsonl_fpath"], note = example_rows(cfg)
         notes = (note,)
-    return settings_from(RolloutCollectionConfig, merged), notes
+    settings = settings_from(RolloutCollectionConfig, merged)
+    settings.model_fields_set.difference_update(merged.keys() - cfg.keys() - {"input_jsonl_fpath"})
+    return settings, notes
 
 
 def with_defaults(cfg: DictConfig) -> DictConfig:

@@ -11,6 +11,7 @@ Source: collection.md §10.1-§10.4, §1.2.
 import re
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
@@ -64,13 +65,47 @@ def _listed(value: object) -> object:
     return [] if value is None else value
 
 
+def _count_or_share(value: object) -> object:
+    number = _number(value)
+    if isinstance(number, float) and number.is_integer() and number != 1:
+        number = int(number)
+    if not (number >= 1 if isinstance(number, int) else 0 < number < 1):
+        raise ValueError("give a count from 1 on, or a share such as 0.2; 1.0 could be either")
+    return number
+
+
+def _number(value: object) -> int | float:
+    """Return a number as it was written; 0 for what is none."""
+    if isinstance(value, str):
+        try:
+            return int(value) if value.isdecimal() else float(value)
+        except ValueError:
+            return 0
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+
+
+def _urls(value: object) -> object:
+    if not isinstance(value, list | tuple) or not all(isinstance(url, str) and _is_url(url) for url in value):
+        raise ValueError("give a list of URLs, written '[http://host:port,http://other:port]'")
+    return value
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        port_is_one = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and port_is_one
+
+
 Whole = Annotated[int, BeforeValidator(_whole)]
 Positive = Annotated[Whole, Field(ge=1)]
 NotNegative = Annotated[Whole, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Time = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
-StopAfter = Positive | Annotated[float, Field(gt=0, lt=1)]
+StopAfter = Annotated[int | float, BeforeValidator(_count_or_share)]
 """A count of failures, or their share of what ended."""
 Names = Annotated[list[str], BeforeValidator(_listed)]
 """A list of names, or one text with commas."""
@@ -222,7 +257,7 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
     long_rollout_s: Seconds | None = None
     long_rollout_max_fraction: Share = 0.05
     timed_out_max_fraction: Share = 0.01
-    server_queue_metrics_urls: list[str] | None = None
+    server_queue_metrics_urls: Annotated[list[str], BeforeValidator(_urls)] | None = None
     server_queue_sample_interval_s: Annotated[float, Field(gt=0)] = 30.0
     server_queue_max_waiting_ratio: Annotated[float, Field(ge=0)] = 0.5
     timing_summary_interval_s: Annotated[float, Field(gt=0)] | None = None

@@ -21,11 +21,18 @@ from rollbook.errors import ConfigError
 
 _USAGE_EXIT_CODE = 2
 _FLAGS: Final = {
+    "dispatch_budget_s": ("--budget", ""),
+    "drain_margin_s": ("--drain-margin", ""),
+    "health_check_workers": ("--health-check-workers", ""),
     "interrupt_grace_s": ("--grace", ""),
     "limit": ("--limit", "0 runs no task, N the first N tasks; leave it out to run all"),
     "num_repeats": ("--num-repeats", ""),
-    "num_samples_in_parallel": ("--concurrency", "give a whole number from 1 on"),
+    "num_samples_in_parallel": (
+        "--concurrency",
+        "give a whole number from 1 on; as many as pays is written --concurrency auto",
+    ),
     "retry_for_s": ("--retry-for", ""),
+    "rollout_timeout_s": ("--timeout", "leave it out to let rollouts take as long as they need"),
 }
 """Numbers that have a flag: the flag, and what values are right where the refusal itself does not say it."""
 

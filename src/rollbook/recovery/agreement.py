@@ -1,7 +1,8 @@
 """Whether a command agrees with the run that it is to go on with: what differs, what that means, what to type next.
 
 Rules:
-* Nothing that differs is passed over: it refuses, or it is noted.
+* Nothing that differs is passed over: it refuses, or it is noted. Not noted is a setting that has no effect on answers
+  and rewards and that nobody gave this time: it is a default of whoever goes on with the run.
 * A setting that shapes the plan is judged by the plan's rows: where they are those of the run, it changed nothing.
 * A plan that is only shorter refuses nothing: the one on disk stands.
 * What is shown of a value is its digest.
@@ -9,11 +10,11 @@ Rules:
 Source: collection.md §5.1, §5.4; cases RC-16, RC-18.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rollbook.recovery.drift import INPUTS, SETTINGS, Drift, drift_of, instance_of
+from rollbook.recovery.drift import INPUTS, SETTINGS, Drift, drift_of, instance_of, step_below
 from rollbook.recovery.fingerprint import digest_of
 from rollbook.recovery.plan_digest import PlanComparison
 
@@ -69,14 +70,17 @@ def differences(old_keys: Mapping[str, str], new_keys: Mapping[str, str]) -> tup
     return tuple(found)
 
 
-def verdict(found: Sequence[Difference], comparison: PlanComparison) -> Agreement:
-    """Return whether a run may go on with settings that differ by `found`, and rows that compare as given."""
+def verdict(found: Sequence[Difference], comparison: PlanComparison, given: Collection[str] | None = None) -> Agreement:
+    """Return whether a run may go on with settings that differ by `found`, and rows that compare as given.
+
+    `given` names the settings that somebody gave this time, if that is known.
+    """
     by_drift = {drift: [one for one in found if one.drift is drift] for drift in Drift}
     paragraphs = [
         *_mixing(by_drift[Drift.RERUNS], by_drift[Drift.EXTENDS], comparison),
         *_unscored_anew(by_drift[Drift.RESCORES]),
     ]
-    notes = [*_irrelevant(by_drift[Drift.IRRELEVANT])]
+    notes = [*_irrelevant([one for one in by_drift[Drift.IRRELEVANT] if _was_given(one.key, given)])]
     if not comparison.is_another_plan:
         notes += [*_without_effect(by_drift[Drift.EXTENDS], comparison), *_other_length(comparison)]
     return Agreement(tuple(notes), "\n".join(paragraphs) or None)
@@ -127,6 +131,11 @@ def _unscored_anew(rescores: Sequence[Difference]) -> Iterator[str]:
         "the rewards that are saved keep the old verifier's settings; "
         "re-scoring saved answers (gym eval reverify) is not in this version"
     )
+
+
+def _was_given(key: str, given: Collection[str] | None) -> bool:
+    """Whether a difference at `key` comes of what somebody wrote; a server's own settings always do."""
+    return given is None or instance_of(key) != SETTINGS or step_below(key) in given
 
 
 def _irrelevant(found: Sequence[Difference]) -> Iterator[str]:

@@ -144,6 +144,11 @@ def instance_of(key: str) -> str:
     return _steps(key)[0]
 
 
+def step_below(key: str) -> str:
+    """Return the second step of a dotted key: of `settings`, the setting; nothing where there is none."""
+    return "".join(_steps(key)[1:2])
+
+
 def _steps(key: str) -> list[str]:
     """Return a key's steps without list positions; a dot inside a quoted step divides nothing."""
     flat = _QUOTED.sub(lambda found: found[0].replace(".", "_"), key)

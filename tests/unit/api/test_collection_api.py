@@ -296,6 +296,26 @@ async def test_an_output_that_is_a_link_leads_to_the_file_behind_it(tmp_path):
     assert len(rows_in(tmp_path / "real" / "r.jsonl")) == 2
 
 
+@pytest.mark.parametrize(("asked", "told_again"), [({}, False), ({"dispatch_connect_grace_s": 0.6}, True)])
+async def test_connecting_goes_on_no_longer_than_trying_again_unless_it_was_asked_to(
+    asked, told_again, tmp_path, caplog, unused_tcp_port
+):
+    (tmp_path / "in.jsonl").write_bytes(lines(adding(1)))
+    settings = RolloutCollectionConfig(
+        input_jsonl_fpath=str(tmp_path / "in.jsonl"),
+        output_jsonl_fpath=str(tmp_path / "r.jsonl"),
+        route_failures_to_sidecar=True,
+        retry_for_s=0,
+        **asked,
+    )
+    with serving() as stub:
+        request = EvaluationRequest(settings, OmegaConf.create(stub.config()), ServeMode.NONE)
+        stub.port = unused_tcp_port
+        with pytest.raises(NothingProducedError, match="agent_request_failed"):
+            await evaluate(request)
+    assert ("tried again" in caplog.text) is told_again
+
+
 def test_servers_in_folders_of_their_own_are_told_where_the_rows_lie(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.jsonl").write_bytes(lines(adding(1)))

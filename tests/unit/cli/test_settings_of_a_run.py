@@ -2,12 +2,14 @@
 
 import pytest
 from click import UsageError
+from click.types import FloatParamType, IntParamType
 
 from rollbook.cli.configuration import resolved_configuration
 from rollbook.cli.eval_run import command
 from rollbook.cli.eval_settings import collection_settings, settings_given
 from rollbook.cli.overrides import checked_overrides
 from rollbook.cli.selectors import config_paths_of
+from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.errors import ConfigError
 
 COLOURS = """
@@ -91,6 +93,17 @@ def test_a_flag_sets_its_option(arguments, key, value, here):
     assert getattr(found, key) == value
 
 
+def test_the_command_lines_own_defaults_do_not_count_as_given(here):
+    (here / "run.yaml").write_text("durability: flush\n")
+    found, _ = settings("-i", "rows.jsonl", "-o", "out.jsonl", "--config", "run.yaml", "--limit", "1")
+    defaults = {"adaptive_concurrency", "retain_results_in_memory", "route_failures_to_sidecar"}
+    assert {"input_jsonl_fpath", "durability", "limit"} <= found.model_fields_set
+    assert not defaults & found.model_fields_set
+    given_too, _ = settings("-i", "rows.jsonl", "-o", "out.jsonl", "--concurrency", "auto", "--route-failures")
+    assert {"adaptive_concurrency", "route_failures_to_sidecar"} <= given_too.model_fields_set
+    assert (found.adaptive_concurrency, found.retain_results_in_memory) == (True, False)
+
+
 def test_a_file_beats_the_command_lines_own_defaults(here):
     (here / "run.yaml").write_text("num_samples_in_parallel: 7\nroute_failures_to_sidecar: false\n")
     found, _ = settings("-i", "rows.jsonl", "-o", "out.jsonl", "--config", "run.yaml")
@@ -101,6 +114,19 @@ def test_a_file_beats_the_command_lines_own_defaults(here):
 def test_a_negative_limit_is_refused(value, here):
     with pytest.raises(ConfigError, match="limit"):
         settings("-i", "rows.jsonl", "-o", "out.jsonl", "--limit", value)
+
+
+NUMBERS = {
+    option.name: option.opts[-1]
+    for option in command.params
+    if isinstance(option.type, (IntParamType, FloatParamType)) and option.name in RolloutCollectionConfig.model_fields
+}
+
+
+@pytest.mark.parametrize("key", sorted(NUMBERS))
+def test_a_number_that_is_refused_is_told_with_its_flag(key, here):
+    with pytest.raises(ConfigError, match=rf"`{key}` \({NUMBERS[key]}\): "):
+        settings("-i", "rows.jsonl", "-o", "out.jsonl", NUMBERS[key], "-1")
 
 
 @pytest.mark.parametrize("value", ["0", "-1"])

@@ -157,6 +157,7 @@ def test_what_is_given_is_kept_or_brought_to_one_form(options, name, value):
         ({"num_repeats": True}, ["num_repeats: True"]),
         ({"num_repeats": {"a": 0, "b": 2, "c": 1.5}}, ["a: 0, c: 1.5"]),
         ({"num_samples_in_parallel": 0}, ["`num_samples_in_parallel` (--concurrency)", "a whole number from 1 on"]),
+        ({"num_samples_in_parallel": "auto"}, ["as many as pays is written --concurrency auto"]),
         ({"max_resident_rollout_tasks": 0}, ["`max_resident_rollout_tasks`"]),
         ({"health_check_workers": 0}, ["`health_check_workers`"]),
         (
@@ -168,8 +169,10 @@ def test_what_is_given_is_kept_or_brought_to_one_form(options, name, value):
         ({"fan_out": {"a": []}}, ["fan_out.a is empty"]),
         ({"fan_out": {"a": ["x", "y", "x"]}}, ["fan_out.a lists x more than once"]),
         ({"dispatch_budget_s": 5}, ["dispatch_budget_s", "num_samples_in_parallel"]),
-        ({"dispatch_budget_s": -1, "num_samples_in_parallel": 1}, ["`dispatch_budget_s`"]),
-        ({"drain_margin_s": -1}, ["`drain_margin_s`"]),
+        ({"dispatch_budget_s": -1, "num_samples_in_parallel": 1}, ["`dispatch_budget_s` (--budget)"]),
+        ({"drain_margin_s": -1}, ["`drain_margin_s` (--drain-margin)"]),
+        ({"rollout_timeout_s": 0}, ["`rollout_timeout_s` (--timeout)", "greater than 0", "leave it out"]),
+        ({"server_queue_metrics_urls": "http://127.0.0.1:1"}, ["`server_queue_metrics_urls`", "'[http://host:port,"]),
         (
             {"overwrite": True, "resume_from_cache": True},
             ["`overwrite` (--overwrite) and `resume_from_cache` (--resume, --resubmit) exclude each other; keep one"],
@@ -195,6 +198,34 @@ def test_what_cannot_be_is_told_with_every_option_it_concerns(options, told):
         plain(**options)
     for text in told:
         assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [0, 1.5, "20%", -1, 1.0, 0.0, True, [1], "", "1.0", float("inf"), float("nan")])
+def test_neither_a_count_nor_a_share_of_failures_is_told_in_one_sentence(value):
+    with pytest.raises(ConfigError) as caught:
+        plain(stop_after_failures=value)
+    assert str(caught.value) == (
+        "`stop_after_failures`: give a count from 1 on, or a share such as 0.2; 1.0 could be either"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"), [(1, 1), (20, 20), (0.2, 0.2), (5.0, 5), ("3", 3), ("0.5", 0.5), (None, None)]
+)
+def test_failures_are_counted_or_their_share_is_taken(value, kept):
+    found = plain(stop_after_failures=value).stop_after_failures
+    assert (found, type(found)) == (kept, type(kept))
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://host", "http://", "http://host:port", "http://h:0", "", 5])
+def test_what_is_no_url_of_a_queue_is_refused_before_a_run(url):
+    with pytest.raises(ConfigError, match=r"`server_queue_metrics_urls`: give a list of URLs"):
+        plain(server_queue_metrics_urls=["http://127.0.0.1:8000/metrics", url])
+
+
+def test_urls_of_queues_are_kept_as_they_are():
+    urls = ["http://127.0.0.1:8000", "https://u:p@[::1]/metrics?a=b"]
+    assert plain(server_queue_metrics_urls=urls).server_queue_metrics_urls == urls
 
 
 def test_rules_are_value_errors_for_callers_of_the_class_itself():

@@ -161,6 +161,19 @@ def test_a_longer_plan_says_by_how_much():
     assert any("grows by 4 rollouts; the 8 that were planned before stand" in note for note in notes)
 
 
+def test_a_setting_without_effect_is_noted_where_it_was_given_and_a_servers_own_always():
+    port = "policy.responses_api_models.vllm.port"
+    keys = ["settings.durability", "settings.adaptive_concurrency", port]
+    (note,) = verdict(changes(*keys), SAME, {"durability"}).notes
+    assert note.endswith(f"answers and rewards: {port}, settings.durability")
+    assert verdict(changes("settings.adaptive_concurrency"), SAME, set()) == Agreement(())
+
+
+@pytest.mark.parametrize("key", ["settings.limit", "settings.prompt_config"])
+def test_a_setting_that_shapes_the_plan_is_noted_whether_it_was_given_or_not(key):
+    assert verdict(changes(key), SAME, set()) == verdict(changes(key), SAME)
+
+
 def test_irrelevant_differences_are_one_note_however_many_there_are():
     keys = [f"policy{number}.responses_api_models.vllm.api_key" for number in range(20)]
     (note,) = verdict(changes(*keys), SAME).notes
