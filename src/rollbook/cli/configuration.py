@@ -3,19 +3,23 @@
 Rules:
 * A flag's value enters as a value, never as text to be parsed again; a free override is laid on top of it.
 * Only flags that were given take part.
+* A key that was typed and that nothing reads is told, with the nearest one that is.
 
 Source: servers.md §1.2, §10.1.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from omegaconf import DictConfig, OmegaConf
 
 from rollbook.cli.overrides import checked_overrides
 from rollbook.cli.selectors import config_paths_of
-from rollbook.config.parser import GlobalConfigDictParser, GlobalConfigDictParserConfig
+from rollbook.config.files import plain
+from rollbook.config.overrides import parse_overrides
+from rollbook.config.parser import GlobalConfigDictParser, GlobalConfigDictParserConfig, written_keys
 from rollbook.config.roots import add_search_dirs
+from rollbook.config.strays import stray_notes
 
 CONFIG_KEYS: Final = (
     "allow_unsupported_pairing",
@@ -48,6 +52,18 @@ def resolved_configuration(
             initial_global_config_dict=OmegaConf.create(initial), overrides=overrides, private_head=private_head
         )
     )
+
+
+def notes_on_strays(given: Mapping[str, object], cfg: DictConfig, options: Collection[str]) -> tuple[str, ...]:
+    """Return a note on each override in `given` that sets what neither `options` nor anything else in `cfg` reads."""
+
+    def in_files() -> Collection[str]:
+        paths = config_paths_of(given)
+        initial = OmegaConf.create({"config_paths": paths} if paths else {})
+        return written_keys(GlobalConfigDictParserConfig(initial_global_config_dict=initial, overrides=list(tokens)))
+
+    tokens = texts(given.get("overrides"))
+    return stray_notes(parse_overrides(tokens), plain(cfg), options, in_files) if tokens else ()
 
 
 def given_values(given: Mapping[str, object], names: tuple[str, ...]) -> dict[str, object]:

@@ -19,7 +19,7 @@ from omegaconf import DictConfig
 from rollbook.api.evaluation import evaluate
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode
 from rollbook.cli.configuration import resolved_configuration
-from rollbook.cli.eval_settings import collection_settings, settings_given
+from rollbook.cli.eval_settings import collection_settings, notes_on_typed_keys, settings_given
 from rollbook.cli.event_loop import in_event_loop
 from rollbook.cli.resume_command import command_line, resume_command
 from rollbook.cli.signals import heard
@@ -45,7 +45,7 @@ def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) ->
         given, settings=settings_given(given), verbose=verbose, private_head=serve is not ServeMode.NONE
     )
     settings, notes = collection_settings(cfg, serving=serve is not ServeMode.NONE)
-    for text in notes:
+    for text in (*notes_on_typed_keys(given, cfg), *notes):
         note(text)
     clock, stop = SystemClock(), Stop()
     view = view_for(sys.stderr, clock)

@@ -14,7 +14,7 @@ from typing import Final
 
 from omegaconf import DictConfig
 
-from rollbook.cli.configuration import given_values
+from rollbook.cli.configuration import given_values, notes_on_strays
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.instances import server_instances
 from rollbook.config.settings import settings_from
@@ -50,6 +50,10 @@ SETTING_KEYS: Final = (
 )
 _SAMPLING_KEYS: Final = ("temperature", "top_p", "max_output_tokens")
 _DEFAULTS: Final[Mapping[str, object]] = {"route_failures_to_sidecar": True, "retain_results_in_memory": False}
+_OF_OTHER_VERSIONS: Final = frozenset(
+    {"split", "upload_rollouts_to_wandb", *RolloutCollectionConfig.removed_options, "reuse_existing_data_preparation"}
+)
+"""Options that are known here, and are translated, refused or about a step that no run takes."""
 AUTO: Final = "auto"
 _CONCURRENCY: Final = "num_samples_in_parallel"
 _ADAPTIVE: Final = "adaptive_concurrency"
@@ -81,6 +85,11 @@ def collection_settings(cfg: DictConfig, *, serving: bool) -> tuple[RolloutColle
     settings = settings_from(RolloutCollectionConfig, merged)
     settings.model_fields_set.difference_update(merged.keys() - cfg.keys() - {"input_jsonl_fpath"})
     return settings, notes
+
+
+def notes_on_typed_keys(given: Mapping[str, object], cfg: DictConfig) -> tuple[str, ...]:
+    """Return a note on each key that was typed and that a collection of this configuration does not read."""
+    return notes_on_strays(given, cfg, {*RolloutCollectionConfig.model_fields, *_OF_OTHER_VERSIONS})
 
 
 def with_defaults(cfg: DictConfig) -> DictConfig:

@@ -186,6 +186,17 @@ def get_first_server_config_dict(global_config_dict: DictConfig, instance_name: 
     return first_block(global_config_dict, instance_name)
 
 
+def written_keys(config: GlobalConfigDictParserConfig) -> frozenset[str]:
+    """Return the top-level keys of everything that is read but the command line.
+
+    Raises:
+        ConfigError: a file that cannot be read.
+
+    """
+    layers = _read(config)
+    return frozenset(str(key) for source in (*layers.files, *layers.above) for key in source.tree)
+
+
 def _parsed(config: GlobalConfigDictParserConfig | None) -> DictConfig:
     return GlobalConfigDictParser().parse(config)
 

@@ -6,7 +6,7 @@ from click.types import FloatParamType, IntParamType
 
 from rollbook.cli.configuration import resolved_configuration
 from rollbook.cli.eval_run import command
-from rollbook.cli.eval_settings import collection_settings, settings_given
+from rollbook.cli.eval_settings import collection_settings, notes_on_typed_keys, settings_given
 from rollbook.cli.overrides import checked_overrides
 from rollbook.cli.selectors import config_paths_of
 from rollbook.config.collection import RolloutCollectionConfig
@@ -203,6 +203,48 @@ def test_a_search_folder_comes_before_the_current_one(here, tmp_path_factory):
     (folder / "colours.yaml").write_text(COLOURS.replace("example.jsonl", "other.jsonl"))
     found, _ = settings("--search-dir", str(elsewhere), "--resources-server", "colours", "-o", "out.jsonl")
     assert found.input_jsonl_fpath.endswith("other.jsonl")
+
+
+def typed(*arguments):
+    """Return the notes on keys that `arguments` set."""
+    flags = given("--resources-server", "colours", "-o", "out.jsonl", *arguments)
+    return notes_on_typed_keys(flags, resolved_configuration(flags, settings=settings_given(flags)))
+
+
+@pytest.mark.parametrize("sign", ["", "+", "++"])
+def test_a_mistyped_option_is_told_with_the_nearest_one(sign, here):
+    (told,) = typed(f"{sign}max_reply_byte=5", "+max_reply_bytes=5")
+    assert told.startswith("`max_reply_byte` is no option, no server and nothing that the configuration refers to.")
+    assert told.endswith("Did you mean `max_reply_bytes`?")
+
+
+def test_a_mistyped_server_is_told_with_the_nearest_one(here):
+    (told,) = typed("+colour.domain=x")
+    assert "`colour` is no option" in told
+    assert "`colours`" in told
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "+max_reply_bytes=5",
+        "+responses_create_params.temperature=1",
+        "+policy_anything=1",
+        "+global_aiohttp_trust_env=true",
+        "+head_server.port=1",
+        "+error_on_almost_servers=false",
+        "+colours.resources_servers.colours.tolerance=2",
+        "+other.resources_servers.colours={entrypoint: app.py, domain: other}",
+        "+skip_verification=true",
+        "+retry_invalid_judge_responses=false",
+        "+mine=2",
+        "+theirs=3",
+        "~colours",
+    ],
+)
+def test_a_key_that_something_reads_is_worth_no_note(token, here):
+    (here / "own.yaml").write_text("mine: 1\nx: {y: 'at ${theirs}'}\n")
+    assert typed("--config", "own.yaml", "+theirs=1", token) == ()
 
 
 @pytest.mark.parametrize("token", ["a=1", "+a=1", "++a.b=[1,2]", "~a", "~a=1", "+a=", "a=b=c", "+x={y: 1}"])
