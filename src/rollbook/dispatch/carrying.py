@@ -168,5 +168,6 @@ class Carrier:
 def _stop_message(rollout: Rollout, ending: Ending) -> str:
     return (
         f"/run of rollout {rollout.key} failed on {rollout.server}: {getattr(ending.outcome, 'message', '')}. "
-        "The run ends at the first failed /run; set +route_failures_to_sidecar=true to save failures and go on"
+        "The run ends at the first failed /run; add --route-failures (route_failures_to_sidecar=true) to save failures "
+        "and go on"
     )

@@ -81,6 +81,7 @@ class RunStatus:
 
     `attempts` counts reserved numbers and `refused` those of them that never ran; `owed_by` and `not_owed_by` split the
     plan by why a resume would run a rollout or leave it; `elapsed_s` sums the sessions' active time, in seconds.
+    `input` is the file of rows that a resume reads, where it lies beside the output: the run's own plan.
     """
 
     output: FilePath
@@ -100,6 +101,7 @@ class RunStatus:
     elapsed_s: float | None
     tokens: Mapping[str, int] | None
     notes: tuple[str, ...]
+    input: FilePath | None = None
 
     @property
     def final_zeros(self) -> int:

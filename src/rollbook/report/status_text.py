@@ -135,6 +135,8 @@ def _what_to_type(status: RunStatus) -> Iterator[str]:
 def _go_on(status: RunStatus) -> Iterator[str]:
     """Tell the last session's command as one that goes on; a run that no command line started is told what to add."""
     output, command = os.fspath(status.output), status.sessions[-1].command if status.sessions else ""
+    if not command and status.input is not None:
+        command = typed(["gym", "eval", "run", "--no-serve", "--input", os.fspath(status.input)])
     if not command:
         yield shown(f"Go on with the command that started it, and {typed(['--resume', '--output', output])}")
         return

@@ -127,7 +127,14 @@ def run_status(output: Path) -> RunStatus:
         elapsed_s=sum(session.active for session in history.log.sessions) if history.log.sessions else None,
         tokens=history.tokens.counts(),
         notes=tuple(_notes(reading)),
+        input=reading.paths.materialized_inputs if _runs_its_own_plan(history) else None,
     )
+
+
+def _runs_its_own_plan(history: History) -> bool:
+    """Whether the rows of the run are those of its plan, as those of a recorded call are."""
+    manifest = history.manifest
+    return manifest is not None and manifest.input_sha256 == manifest.plan.sha256
 
 
 def story_of(output: Path, key: RolloutKey) -> Story:

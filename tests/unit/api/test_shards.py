@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import json
+import shlex
 import threading
 
 import pytest
@@ -20,7 +21,7 @@ from rollbook.errors import InputError
 from rollbook.ledger.manifest_store import read_manifest
 from rollbook.ledger.shard import RESERVED_ENDINGS
 from rollbook.records.rollout_failure import RolloutFailure
-from run_folder import identities, identity, rows_of
+from run_folder import identities, identity, rows_of, said
 from stub import ENVIRONMENT, Stub, adding, serving
 from unit.api.shard_calls import ShardFolder, planned
 
@@ -232,6 +233,17 @@ def test_a_resume_runs_what_the_shard_lacks_and_nothing_else(shard):
     assert sorted(identities(shard.paths.output)) == [(0, 0, 0), (0, 1, 0), *sent]
     found = shard.status()
     assert (found["state"], found["coverage"]["scored"], found["runs"][0]["damage"]) == ("finished", 6, [])
+
+
+def test_what_a_status_says_to_type_goes_on_with_the_shard_and_notes_no_setting(shard):
+    with serving() as stub:
+        asyncio.run(partly(shard, stub, planned(2), 1))
+        lines = said(["eval", "status", str(shard.paths.output)]).out.splitlines()
+        (told,) = [line.removeprefix("Go on: gym ") for line in lines if line.startswith("Go on")]
+        answer = said([*shlex.split(told), *stub.overrides])
+    assert answer.code == 0, answer.text
+    assert "changed since the run began" not in answer.text
+    assert sorted(identities(shard.paths.output)) == [(0, 0, 0), (1, 0, 1)]
 
 
 async def test_a_resume_by_the_same_settings_differs_in_nothing(shard):

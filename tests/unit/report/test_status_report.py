@@ -161,6 +161,13 @@ def test_a_run_that_no_command_started_is_told_what_to_add():
     assert go_on(run_of_six(sessions=())) == added
 
 
+def test_a_run_that_runs_its_own_plan_is_told_the_whole_command():
+    rows = Path("my out/rollouts_materialized_inputs.jsonl")
+    told = f"Go on: gym eval run --no-serve --input '{rows}' --resume --output out/rollouts.jsonl"
+    assert go_on(replace(last_command(""), input=rows)) == told
+    assert "--no-serve" not in go_on(replace(last_command("gym eval run -i a"), input=rows))
+
+
 def test_a_long_command_is_cut_in_text_and_whole_in_json():
     long = last_command("gym eval run " + "x" * 1000)
     assert not [line for line in status_text([long]).splitlines() if "x" * 501 in line and not line.startswith("Go on")]
