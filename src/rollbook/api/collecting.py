@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from rollbook.api.driver import drive
-from rollbook.api.options import ceilings_of, policy_of, told_limits
+from rollbook.api.options import ceilings_of, most_asked_for, policy_of, told_limits
 from rollbook.api.ordered_plan import OrderedPlan
 from rollbook.api.session import Session
 from rollbook.config.collection import RolloutCollectionConfig
@@ -27,8 +27,8 @@ from rollbook.dispatch.stop import Stop
 from rollbook.outcomes.early_stop import EarlyStop, EarlyStops
 from rollbook.records.codec import RunStamp
 from rollbook.records.ending import Ending
-from rollbook.records.event import ConcurrencyChanged, Event, Observe, RunNoted, both
-from rollbook.records.group_count import GroupCount
+from rollbook.records.event import ConcurrencyChanged, Event, Observe, RunNoted, RunRead, both
+from rollbook.records.group_count import GroupCount, coverage_of
 from rollbook.servers.serving.queue_sampling import sample_queues
 from rollbook.telemetry.before import before
 from rollbook.telemetry.counted import Counted
@@ -49,6 +49,7 @@ class Collecting:
         self.early: EarlyStop | None = None
         self.pace = Pace()
         self._ceilings: Ceilings | None = None
+        self._began: ConcurrencyChanged | None = None
         self._lag: LoopLag | None = None
         self._owed = 0
         self._floor = 1
@@ -61,8 +62,8 @@ class Collecting:
 
     @property
     def concurrency(self) -> tuple[ConcurrencyChanged, ...]:
-        """How many rollouts were let be in flight, and since when."""
-        return () if self._ceilings is None else self._ceilings.history
+        """How many rollouts were let be in flight, and since when: what it began with comes first."""
+        return () if self._ceilings is None or self._began is None else (self._began, *self._ceilings.history)
 
     @property
     def loop_lag(self) -> float | None:
@@ -94,6 +95,7 @@ class Collecting:
         session, settings = self._session, self._session.request.settings
         if settings.rollout_collection_driver is not None:
             await drive(session, self._stop)
+            self._observe(_read(session))
             return
         together = session.manifest.group_scored
         several = session.names_several_servers() and not together
@@ -102,9 +104,9 @@ class Collecting:
         self._floor = 1 if largest is None else largest[1]
         self._ceilings = ceilings_of(settings, self._observe, floor=self._floor)
         self._observe(RunNoted(told_limits(policy.limits)))
+        self._began = ConcurrencyChanged(self._ceilings.limit or policy.lanes, "start", session.clock.monotonic())
         if not settings.adaptive_concurrency:
-            now = session.clock.monotonic()
-            self._observe(ConcurrencyChanged(self._ceilings.limit or policy.lanes, "start", now))
+            self._observe(self._began)
         engine = Engine(
             session.rules,
             RunStamp(session.manifest.run_id, session.manifest.attempt_cap),
@@ -138,7 +140,14 @@ class Collecting:
             yield
 
     def _steering(self, dispatcher: Dispatcher) -> Steering:
-        return Steering(dispatcher, self._owed, lambda: self.pace.ended, self._floor)
+        return Steering(
+            dispatcher,
+            self._owed,
+            lambda: self.pace.ended,
+            self._floor,
+            again=lambda: len(self.pace.again),
+            hard=most_asked_for(self._session.request.settings),
+        )
 
     @asynccontextmanager
     async def _queues_heard(self, ceilings: Ceilings) -> AsyncIterator[None]:
@@ -159,6 +168,11 @@ class Collecting:
         finally:
             sampling.cancel()
             await asyncio.gather(sampling, return_exceptions=True)
+
+
+def _read(session: Session) -> RunRead:
+    groups, unplanned = session.standings.counted(session.rules_of(None))
+    return RunRead(coverage_of(groups, unplanned=unplanned), sum(group.rewards for group in groups))
 
 
 def _sampled_every(settings: RolloutCollectionConfig) -> float:

@@ -12,7 +12,7 @@ import asyncio
 import importlib
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
-from inspect import isawaitable
+from inspect import isawaitable, signature, unwrap
 from typing import Final, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
@@ -116,7 +116,28 @@ async def _loaded(name: str, path: str, function: str) -> Driver:
         known = [known for known, value in vars(module).items() if callable(value)]
         where = f"{module.__file__}" if module.__file__ else f"`{path}`"
         raise ConfigError(f"{OPTION}={name}: {where} has no function `{function}`.{did_you_mean(function, known)}")
+    _check_arguments(driver, name)
     return driver
+
+
+def _check_arguments(driver: Driver, name: str) -> None:
+    """Refuse a function that cannot be called with two arguments; one that does not say what it takes is called."""
+    try:
+        taken = signature(driver)
+    except (TypeError, ValueError):
+        return
+    try:
+        taken.bind(None, None)
+    except TypeError as error:
+        raise ConfigError(
+            f"{OPTION}={name}{_defined_at(driver)} takes {taken} and is called with two arguments, the collection's "
+            f"settings and the resolved configuration: {error}"
+        ) from error
+
+
+def _defined_at(driver: Driver) -> str:
+    code = getattr(unwrap(driver), "__code__", None)
+    return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
 
 
 async def _called(driver: Driver, name: str, settings: SharedRolloutCollectionConfig, config: DictConfig) -> None:

@@ -101,7 +101,7 @@ def policy_of(settings: RolloutCollectionConfig, *, several_servers: bool = Fals
     """Return how the settings drive dispatch."""
     budget = settings.dispatch_budget_s
     return Policy(
-        lanes=_hard_ceiling(settings) or UNLIMITED_LANES,
+        lanes=most_asked_for(settings) or UNLIMITED_LANES,
         route_failures=settings.route_failures_to_sidecar,
         grace=settings.interrupt_grace_s,
         retry_for=settings.retry_for_s,
@@ -125,17 +125,18 @@ def told_limits(limits: Limits) -> str:
 
 def ceilings_of(settings: RolloutCollectionConfig, observe: Observe, floor: int = 1) -> Ceilings:
     """Return how many rollouts the settings let be in flight; `floor` is the size of the largest group."""
-    hard = _hard_ceiling(settings)
+    hard = most_asked_for(settings)
     auto = settings.adaptive_concurrency
     return Ceilings(hard if auto else hard or UNLIMITED_LANES, auto=auto, floor=floor, told=observe)
 
 
 def most_at_once(settings: RolloutCollectionConfig) -> int:
     """Return how many rollouts the settings let be in flight at most."""
-    return _hard_ceiling(settings) or (MOST if settings.adaptive_concurrency else UNLIMITED_LANES)
+    return most_asked_for(settings) or (MOST if settings.adaptive_concurrency else UNLIMITED_LANES)
 
 
-def _hard_ceiling(settings: RolloutCollectionConfig) -> int | None:
+def most_asked_for(settings: RolloutCollectionConfig) -> int | None:
+    """Return how many rollouts may be in flight at most by what was asked for; None where nothing was."""
     limits = (settings.num_samples_in_parallel, settings.max_resident_rollout_tasks)
     return min((limit for limit in limits if limit is not None), default=None)
 

@@ -26,6 +26,7 @@ Ask = Callable[[RunPaths, Request], Answer]
 _KEY: Final = re.compile(r"([0-9]{1,18})-([0-9]{1,18})", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _FAILED: Final = 1
+_AUTO: Final = "auto"
 
 
 def order_of(command: str, words: tuple[str, ...]) -> Request:
@@ -37,7 +38,7 @@ def order_of(command: str, words: tuple[str, ...]) -> Request:
     """
     match command:
         case "concurrency":
-            return Request(command, limit=_limit(words))
+            return Request(command, auto=True) if words == (_AUTO,) else Request(command, limit=_limit(words))
         case "requeue":
             return Request(command, rollouts=_rollouts(words))
         case _ if words:
@@ -62,7 +63,7 @@ def tell(word: str, request: Request, ask: Ask, *, as_json: bool) -> int:
 
 def _limit(words: tuple[str, ...]) -> int:
     if len(words) != 1 or not _NUMBER.fullmatch(words[0]) or not 1 <= int(words[0]) <= MOST_IN_FLIGHT:
-        raise click.UsageError(f"concurrency takes one number from 1 to {MOST_IN_FLIGHT}.")
+        raise click.UsageError(f"concurrency takes `{_AUTO}` or one number from 1 to {MOST_IN_FLIGHT}.")
     return int(words[0])
 
 
@@ -109,6 +110,7 @@ def _how(status: ControlStatus) -> str:
     parts = [
         *([f"{status.ended}/{status.planned} ended"] if known else ()),
         f"{status.in_flight} in flight",
+        *([f"{status.again} to be sent again"] if status.again else ()),
         f"limit {status.limit}" if status.limit is not None else "no limit",
         *(["paused"] if status.paused else ()),
         *(["draining"] if status.draining else ()),

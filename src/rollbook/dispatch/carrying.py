@@ -30,7 +30,7 @@ from rollbook.outcomes.classify import cause_of, ending_of_reply, ending_of_send
 from rollbook.outcomes.retry import Refusal, refusal_of, retry_after_seconds, wait_before
 from rollbook.outcomes.verdict import as_evidence, ends_the_run
 from rollbook.records.ending import Ending
-from rollbook.records.event import AttemptEnded, AttemptRefused, AttemptStarted, Observe
+from rollbook.records.event import AttemptCut, AttemptEnded, AttemptRefused, AttemptStarted, Observe
 from rollbook.records.exchange import SendFailed
 from rollbook.records.task import Rollout
 
@@ -87,7 +87,7 @@ class Carrier:
             deadline = started + self.policy.retry_for if deadline is None else deadline
             answer = await self._send(attempt, started)
             if isinstance(answer, RunAgain):
-                await to_the_end(self.outstanding.cut(attempt, answer.why))
+                await to_the_end(self._cut(attempt, answer.why))
                 retry_in = 0.0
             else:
                 retries += 1
@@ -149,7 +149,13 @@ class Carrier:
     async def _refuse(self, attempt: Rollout, refusal: Refusal) -> None:
         await self.outstanding.refused(attempt, refusal.why)
         at = self.clock.monotonic()
-        self.observe(AttemptRefused(attempt.key, attempt.attempt, refusal.why, at, refusal.retry_in))
+        why, wait, server = refusal.why, refusal.retry_in, attempt.server
+        told = AttemptRefused(attempt.key, attempt.attempt, why, at, wait, server, refusal.status, self.policy.retry_for)
+        self.observe(told)
+
+    async def _cut(self, attempt: Rollout, why: str) -> None:
+        await self.outstanding.cut(attempt, why)
+        self.observe(AttemptCut(attempt.key, attempt.attempt, why, self.clock.monotonic()))
 
     async def _settle(self, attempt: Rollout, ending: Ending, started: float) -> None:
         ends_here = ends_the_run(ending, route_failures=self.policy.route_failures)

@@ -19,8 +19,8 @@ from rollbook.records.identity import RolloutKey
 class ControlStatus:
     """How a run is: `in_flight` of at most `limit` rollouts are out (None: no limit); `waiting` has the longest first.
 
-    `planned` and `ended` are None where nobody counts them; `stop_reason` says why admission ended for good. A server asked to be sent
-    nothing for another `held_for` seconds.
+    `planned` and `ended` are None where nobody counts them; `stop_reason` says why admission ended for good. A server
+    asked to be sent nothing for another `held_for` seconds; `again` rollouts wait to be sent again.
     """
 
     in_flight: int
@@ -31,6 +31,7 @@ class ControlStatus:
     draining: bool = False
     stop_reason: str | None = None
     held_for: float | None = None
+    again: int = 0
     waiting: tuple[Waiting, ...] = ()
 
 
@@ -50,10 +51,10 @@ class Controls(Protocol):
         """Say how the run is."""
         ...
 
-    def set_limit(self, limit: int) -> str | None:
+    def set_limit(self, limit: int | None) -> str | None:
         """Have at most `limit` rollouts (one or more) in flight from now on; what is out beyond it runs to its end.
 
-        Returns why that is not to be, None when it is done.
+        None lets the run find the limit by itself. Returns why that is not to be, None when it is done.
         """
         ...
 

@@ -22,6 +22,7 @@ _AGAIN: Final = "run again: asked for"
 class Steering:
     """The `Controls` of a dispatcher; `planned` rollouts are to be run, and `ended` says of how many that is over.
 
+    `again` says how many rollouts wait to be sent again, and `hard` is the ceiling where the run finds its own limit.
     No limit is lower than `floor`, the size of the largest task whose repeats are scored together.
     """
 
@@ -31,11 +32,16 @@ class Steering:
         planned: int | None = None,
         ended: Callable[[], int | None] = lambda: None,
         floor: int = 1,
+        *,
+        again: Callable[[], int] = lambda: 0,
+        hard: int | None = None,
     ) -> None:
         self._run = dispatcher
         self._floor = floor
         self._planned = planned
         self._ended = ended
+        self._again = again
+        self._hard = hard
 
     def status(self) -> ControlStatus:
         """Say how the run is."""
@@ -50,15 +56,17 @@ class Steering:
             paused=self._run.supply.paused,
             draining=stop.closed.is_set(),
             stop_reason=stop.why,
+            again=self._again(),
             held_for=None if opens is None else opens - now,
             waiting=self._run.flights.longest(_SHOWN),
         )
 
-    def set_limit(self, limit: int) -> str | None:
-        """Have at most `limit` rollouts in flight from now on, whatever decided about that before."""
-        if limit < self._floor:
+    def set_limit(self, limit: int | None) -> str | None:
+        """Have at most `limit` rollouts in flight from now on, whatever decided about that before; None: find one."""
+        if limit is not None and limit < self._floor:
             return f"a task of this run has {self._floor} rollouts that are scored together; give {self._floor} or more"
-        self._run.ceilings.change(limit, self._run.clock.monotonic(), auto=False)
+        is_found = limit is None
+        self._run.ceilings.change(self._hard if is_found else limit, self._run.clock.monotonic(), auto=is_found)
         self._run.adjust()
         return None
 

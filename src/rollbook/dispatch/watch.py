@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from rollbook.dispatch.dispatcher import Dispatcher
-from rollbook.records.event import RunNoted
+from rollbook.records.event import Admission, AdmissionChanged, RunNoted
 
 SWEEP_SECONDS: Final = 0.25
 STALLED_SECONDS: Final = 30.0
@@ -34,13 +34,16 @@ async def watched(dispatcher: Dispatcher) -> AsyncIterator[None]:
 
 async def watch(dispatcher: Dispatcher) -> None:
     """Look over the flights of `dispatcher` and at its ceilings four times a second, until cancelled."""
-    clock, holds = dispatcher.clock, _Holds()
+    clock, holds, admission = dispatcher.clock, _Holds(), Admission.OPEN
     while True:
         await clock.sleep(SWEEP_SECONDS)
         dispatcher.flights.sweep()
         stalled = dispatcher.flights.stalled(STALLED_SECONDS)
         if stalled is not None:
             dispatcher.observe(stalled)
+        before, admission = admission, admission_of(dispatcher)
+        if admission is not before:
+            dispatcher.observe(AdmissionChanged(admission))
         held = holds.told(dispatcher)
         if held is not None:
             dispatcher.observe(RunNoted(held))
@@ -48,21 +51,30 @@ async def watch(dispatcher: Dispatcher) -> None:
         dispatcher.adjust()
 
 
+def admission_of(dispatcher: Dispatcher) -> Admission:
+    """Return whether `dispatcher` sends anything now."""
+    if dispatcher.stop.asked.is_set():
+        return Admission.STOPPING
+    if dispatcher.stop.closed.is_set():
+        return Admission.DRAINING
+    return Admission.PAUSED if dispatcher.supply.paused else Admission.OPEN
+
+
 class _Holds:
-    """Who is told that servers are left alone, because they asked for it: at once, and as long as nothing is out."""
+    """Who is told that servers are left alone, because they asked for it: once, and again when they ask for longer.
+
+    How many wait meanwhile, and what they met, is told with the progress.
+    """
 
     def __init__(self) -> None:
-        self._until = self._told = float("-inf")
+        self._until = float("-inf")
 
     def told(self, dispatcher: Dispatcher) -> str | None:
-        """Return what to say of a server that is not sent anything now, if there is something new or nothing else."""
+        """Return what to say of a server that is not sent anything now, if there is something new."""
         now = dispatcher.clock.monotonic()
         until = dispatcher.ceilings.room_at(now)
-        if until is None or until - now < _LONG_HOLD:
+        if until is None or until - now < _LONG_HOLD or until <= self._until + _LONG_HOLD:
             return None
-        silent = not len(dispatcher.flights) and now - self._told >= STALLED_SECONDS
-        if until <= self._until + _LONG_HOLD and not silent:
-            return None
-        self._until, self._told = until, now
+        self._until = until
         out = len(dispatcher.flights)
         return f"a server asked to be left alone: nothing is sent to it for {until - now:.0f} s; {out} in flight"

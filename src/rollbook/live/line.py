@@ -7,15 +7,27 @@ Rules:
 Source: collection.md §3.9.
 """
 
+from typing import Final
+
+from rollbook.live.escape import escaped
 from rollbook.live.progress import Snapshot
+from rollbook.records.event import Admission
 
 _MINUTE = 60
 _HOUR = 3600
+_LONGEST_WHY: Final = 100
 
 
 def line(snapshot: Snapshot) -> str:
     """Return for example `12/40 finished (30%) · mean reward 0.667 over 9 · 1 failed · 8 in flight · 31.2/min`."""
-    parts = [_finished(snapshot), _mean(snapshot), *_counts(snapshot), *_pace(snapshot)]
+    parts = [
+        _finished(snapshot),
+        _admission(snapshot),
+        _mean(snapshot),
+        *_counts(snapshot),
+        _again(snapshot),
+        *_pace(snapshot),
+    ]
     return " · ".join(part for part in parts if part)
 
 
@@ -23,6 +35,22 @@ def _finished(snapshot: Snapshot) -> str:
     if not snapshot.planned:
         return "preparing"
     return f"{snapshot.finished}/{snapshot.planned} finished ({snapshot.finished / snapshot.planned:.0%})"
+
+
+def _admission(snapshot: Snapshot) -> str:
+    return "" if snapshot.ended or snapshot.admission is Admission.OPEN else snapshot.admission.value
+
+
+def _again(snapshot: Snapshot) -> str:
+    if not snapshot.again:
+        return ""
+    why = f" ({_cut(snapshot.again_why)})" if snapshot.again_why else ""
+    return f"{snapshot.again} to be sent again{why}"
+
+
+def _cut(why: str) -> str:
+    whole = escaped(why)
+    return whole if len(whole) <= _LONGEST_WHY else f"{whole[:_LONGEST_WHY]} …"
 
 
 def _mean(snapshot: Snapshot) -> str:

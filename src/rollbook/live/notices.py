@@ -1,7 +1,8 @@
-"""Events → the lines that are told as they happen: notes, failures, stalls, changes of the limit.
+"""Events → the lines that are told as they happen: notes, failures, refusals, stalls, changes of the limit.
 
 Rules:
 * The first failures of each class and cause are told in full; the rest are counted, so that a log stays small.
+* The first attempt that each server turns away with each status is told; how many wait is on the progress line.
 * A limit is told when it halved at once or moved by a factor of two since it was last told, and not every few seconds.
 * What ends well is told by the progress line alone, and costs one look at its type here.
 * Text that came from data is escaped.
@@ -15,6 +16,7 @@ from typing import Final
 from rollbook.live.escape import escaped
 from rollbook.live.line import duration
 from rollbook.records.event import (
+    AttemptCut,
     AttemptEnded,
     AttemptRefused,
     AttemptStarted,
@@ -35,7 +37,7 @@ _LONGEST_CAUSE: Final = 160
 _WAITING_TOLD: Final = 5
 _LIMIT_EVERY_S: Final = 10.0
 _KEPT: Final = "\n\t"
-_SILENT: Final = (AttemptStarted, AttemptRefused)
+_SILENT: Final = (AttemptStarted, AttemptCut)
 
 
 def is_silent(event: Event) -> bool:
@@ -51,11 +53,17 @@ class Notices:
     def __init__(self) -> None:
         self._failures = FailureLines()
         self._limits = LimitLines()
+        self._refusals = RefusalLines()
 
     def line_for(self, event: Event) -> str | None:
         """Return the line that tells of `event`, or None when it is only counted."""
         if isinstance(event, AttemptEnded):
             return self._failures.line_for(event.record, event.cause)
+        if isinstance(event, AttemptRefused):
+            return self._refusals.line_for(event)
+        return self._rare(event)
+
+    def _rare(self, event: Event) -> str | None:
         if isinstance(event, RunNoted):
             return escaped(event.text, _KEPT)
         if isinstance(event, RunPlanned):
@@ -92,6 +100,24 @@ class FailureLines:
         if not self._left:
             return " (further failures are counted)"
         return " (further ones of this class are counted)" if told == _TOLD_PER_CLASS else ""
+
+
+class RefusalLines:
+    """Which attempts that never ran are told: the first of each server and status."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, int | None]] = set()
+
+    def line_for(self, event: AttemptRefused) -> str | None:
+        """Return the line that tells of `event`, or None when its like was told."""
+        kind = (event.server, event.status)
+        if kind in self._told or len(self._told) == _TOLD_IN_ALL:
+            return None
+        self._told.add(kind)
+        server = event.server or "a server"
+        what = f"{server} cannot be reached" if event.status is None else f"{server} turned rollouts away"
+        long = "" if event.retry_for is None else f" for up to {event.retry_for:g} s (--retry-for)"
+        return escaped(f"{what}: {event.why}; they are sent again{long}")
 
 
 class LimitLines:

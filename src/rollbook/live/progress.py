@@ -5,6 +5,7 @@ Rules:
 * A rollout that stands without a score is remembered in a few bytes; a scored one is not sent again in its session.
 * The mean is over rollouts whose reward counts, and is always shown with how many it covers.
 * What was in flight when the run ended is in flight no longer.
+* What is left takes no time that anybody knows while nothing is sent.
 * Adding an event costs the same early and late in a run.
 
 Source: collection.md §3.9.
@@ -14,7 +15,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from rollbook.records.coverage import Coverage
 from rollbook.records.event import (
+    Admission,
+    AdmissionChanged,
+    AttemptCut,
     AttemptEnded,
     AttemptRefused,
     AttemptStarted,
@@ -22,10 +27,12 @@ from rollbook.records.event import (
     Event,
     RunEnded,
     RunPlanned,
+    RunRead,
 )
 from rollbook.records.marks import Marks
 from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Outcome, Scored, Unscored
 from rollbook.records.record import Record
+from rollbook.records.sent_again import SentAgain
 
 _REMEMBERED: Final[tuple[type[Outcome], ...]] = (Masked, Unscored, Failed, Interrupted, NeverStarted, Evidence)
 _MARKS: Final[dict[type[Outcome], int]] = {kind: mark for mark, kind in enumerate(_REMEMBERED, 1)}
@@ -37,7 +44,8 @@ _SHORTEST_RATED = 1.0
 class Snapshot:
     """Where a run is. Rates are per minute, durations in seconds; `mean_reward` is None while nothing is scored.
 
-    `limit` rollouts may be in flight; None where that is not known.
+    `limit` rollouts may be in flight; None where that is not known. `again` wait to be sent again; `again_why` is what
+    the latest of them met, None once something ended since.
     """
 
     planned: int = 0
@@ -49,7 +57,10 @@ class Snapshot:
     interrupted: int = 0
     never_started: int = 0
     in_flight: int = 0
+    again: int = 0
+    again_why: str | None = None
     limit: int | None = None
+    admission: Admission = Admission.OPEN
     mean_reward: float | None = None
     elapsed: float = 0.0
     per_minute: float | None = None
@@ -70,6 +81,9 @@ class Progress:
     _rewards: float = 0.0
     _in_flight: int = 0
     _limit: int | None = None
+    _again: SentAgain = field(default_factory=SentAgain)
+    _admission: Admission = Admission.OPEN
+    _is_read: bool = False
     _ended: bool = False
     endings: int = 0
     """How many attempts ended."""
@@ -83,10 +97,12 @@ class Progress:
         """Fold one event."""
         if isinstance(event, AttemptStarted):
             self._in_flight += 1
+            self._again.started(event.key)
         elif isinstance(event, AttemptEnded):
             self._end(event.record)
-        elif isinstance(event, AttemptRefused):
+        elif isinstance(event, AttemptRefused | AttemptCut):
             self._in_flight = max(0, self._in_flight - 1)
+            self._again.put_off(event)
         else:
             self._add_rare(event)
 
@@ -97,15 +113,35 @@ class Progress:
                 self._scored_before, self._rewards = event.settled_scored, event.settled_rewards
             case ConcurrencyChanged(server=None):
                 self._limit = event.limit
+            case AdmissionChanged(admission):
+                self._admission = admission
+            case RunRead(coverage, rewards):
+                self._read(coverage, rewards)
             case RunEnded():
                 self._ended = True
             case _:
                 pass
 
+    def _read(self, coverage: Coverage, rewards: float) -> None:
+        """Take over what others left on disk; how fast they went is not known."""
+        self._is_read, self._settled_before, self._scored_before = True, 0, 0
+        self._rewards = rewards
+        self._counts = Counter(
+            {
+                Scored: coverage.scored,
+                Masked: coverage.masked,
+                Unscored: coverage.unscored,
+                Failed: coverage.failed,
+                Interrupted: coverage.interrupted,
+                NeverStarted: coverage.never_started,
+            }
+        )
+
     def _end(self, record: Record) -> None:
         outcome = record.outcome
         kind = type(outcome)
         self.endings += 1
+        self._again.ended()
         if kind is not NeverStarted and self._in_flight:
             self._in_flight -= 1
         mark = self._marks.of(record.key)
@@ -125,7 +161,8 @@ class Progress:
         here = sum(count for kind, count in counts.items() if kind not in (Evidence, NeverStarted))
         scored = self._scored_before + counts[Scored]
         elapsed = max(0.0, now - self.started_at)
-        rate = here / elapsed if here and elapsed >= _SHORTEST_RATED else None
+        rate = here / elapsed if here and elapsed >= _SHORTEST_RATED and not self._is_read else None
+        goes_on = self._admission is Admission.OPEN and not self._ended
         owed = self._planned - self._settled_before - here - counts[NeverStarted]
         return Snapshot(
             planned=self._planned,
@@ -137,10 +174,13 @@ class Progress:
             interrupted=counts[Interrupted],
             never_started=counts[NeverStarted],
             in_flight=0 if self._ended else self._in_flight,
+            again=0 if self._ended else len(self._again),
+            again_why=self._again.why,
             limit=self._limit,
+            admission=self._admission,
             mean_reward=self._rewards / scored if scored else None,
             elapsed=elapsed,
             per_minute=rate * _SECONDS_A_MINUTE if rate else None,
-            seconds_left=max(0, owed) / rate if rate and not self._ended else None,
+            seconds_left=max(0, owed) / rate if rate and goes_on else None,
             ended=self._ended,
         )

@@ -30,10 +30,11 @@ _WHY_KEPT: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An attempt that never ran: why, and in how many seconds its rollout is sent again."""
+    """An attempt that never ran: why, in how many seconds its rollout is sent again, and the HTTP status if any."""
 
     why: str
     retry_in: float
+    status: int | None = None
 
 
 def may_retry(ending: Ending) -> bool:
@@ -60,7 +61,7 @@ def refusal_of(ending: Ending, wait: float, left: float) -> Refusal | None:
     """Return what puts off another attempt by `wait`, or by what is `left`; None when this ending stands."""
     if left <= 0 or not may_retry(ending) or not isinstance(ending.outcome, Failed):
         return None
-    return Refusal(ending.outcome.message[:_WHY_KEPT], min(wait, left))
+    return Refusal(ending.outcome.message[:_WHY_KEPT], min(wait, left), ending.outcome.http_status)
 
 
 def retry_after_seconds(header: str | None, now: float) -> float | None:

@@ -1,4 +1,4 @@
-"""What is seen while a run goes on: noted, planned, started, refused, ended.
+"""What is seen while a run goes on: noted, planned, started, refused, cut, ended.
 
 Rules:
 * An event is told after the fact it names is safe: an ending is observed once its line is committed.
@@ -7,7 +7,9 @@ Rules:
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
+from rollbook.records.coverage import Coverage
 from rollbook.records.identity import RolloutKey
 from rollbook.records.record import Record
 
@@ -54,13 +56,30 @@ class AttemptEnded:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRefused:
-    """An attempt never ran: it was not sent, or turned away. Its rollout is sent again in `retry_in` seconds."""
+    """An attempt never ran: it was not sent, or turned away. Its rollout is sent again in `retry_in` seconds.
+
+    `server` turned it away with the HTTP status `status` (None: it was not reached). A rollout is sent again for up to
+    `retry_for` seconds; None where nobody says so.
+    """
 
     key: RolloutKey
     attempt: int
     why: str
     at: float
     retry_in: float
+    server: str = ""
+    status: int | None = None
+    retry_for: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptCut:
+    """An attempt was ended from outside, and left no line; its rollout is sent again."""
+
+    key: RolloutKey
+    attempt: int
+    why: str
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +112,47 @@ class ConcurrencyChanged:
     server: str | None = None
 
 
+class Admission(Enum):
+    """Whether rollouts are sent; in all but the first, none is until somebody says so, or none any more."""
+
+    OPEN = "open"
+    PAUSED = "paused"
+    DRAINING = "draining"
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionChanged:
+    """From now on rollouts are sent, or not, as `admission` says."""
+
+    admission: Admission
+
+
+@dataclass(frozen=True, slots=True)
+class RunRead:
+    """Where the run stands by its files, which others wrote; the rewards of what is scored add up to `rewards`."""
+
+    coverage: Coverage
+    rewards: float
+
+
 @dataclass(frozen=True, slots=True)
 class RunEnded:
     """No further attempt will be made in this session."""
 
 
 Event = (
-    RunNoted | RunPlanned | AttemptStarted | AttemptEnded | AttemptRefused | RunStalled | ConcurrencyChanged | RunEnded
+    RunNoted
+    | RunPlanned
+    | AttemptStarted
+    | AttemptEnded
+    | AttemptRefused
+    | AttemptCut
+    | RunStalled
+    | ConcurrencyChanged
+    | AdmissionChanged
+    | RunRead
+    | RunEnded
 )
 Observe = Callable[[Event], None]
 

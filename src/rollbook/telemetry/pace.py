@@ -6,32 +6,42 @@ Rules:
 Source: collection.md §3.9.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from rollbook.records.event import AttemptEnded, AttemptRefused, AttemptStarted, Event
+from rollbook.records.event import AttemptCut, AttemptEnded, AttemptRefused, AttemptStarted, Event
+from rollbook.records.sent_again import SentAgain
 
 
 @dataclass(slots=True)
 class Pace:
-    """Attempts that `started`, `ended` with a line of their own and were `refused`; `first` and `last` in seconds."""
+    """Attempts that `started`, `ended` with a line of their own and were `refused`; `first` and `last` in seconds.
+
+    `again` has those that wait to be sent again.
+    """
 
     started: int = 0
     ended: int = 0
     refused: int = 0
     first: float | None = None
     last: float | None = None
+    again: SentAgain = field(default_factory=SentAgain)
 
     def observe(self, event: Event) -> None:
         """Count one event."""
         if isinstance(event, AttemptStarted):
             self.started += 1
+            self.again.started(event.key)
             if self.first is None:
                 self.first = event.at
         elif isinstance(event, AttemptEnded):
             self.ended += 1
             self.last = event.at
+            self.again.ended()
         elif isinstance(event, AttemptRefused):
             self.refused += 1
+            self.again.put_off(event)
+        elif isinstance(event, AttemptCut):
+            self.again.put_off(event)
 
     @property
     def seconds(self) -> float:

@@ -171,6 +171,9 @@ def _status(_controls: Controls, _request: Request, _note: Note) -> Answer:
 
 def _concurrency(controls: Controls, request: Request, note: Note) -> Answer:
     limit = request.limit
+    if request.auto:
+        controls.set_limit(None)
+        return _done("concurrency is found by the run again", note)
     if limit is None or not 1 <= limit <= MOST_IN_FLIGHT:
         raise _RefusedError(f"concurrency: give a limit from 1 to {MOST_IN_FLIGHT}")
     why_not = controls.set_limit(limit)
@@ -191,7 +194,7 @@ def _resume(controls: Controls, _request: Request, note: Note) -> Answer:
 
 def _drain(controls: Controls, _request: Request, note: Note) -> Answer:
     controls.drain("drained by ctl")
-    return _done("drained", note)
+    return _done("draining", note)
 
 
 def _requeue(controls: Controls, request: Request, note: Note) -> Answer:

@@ -18,6 +18,7 @@ from rollbook.errors import RunError
 from rollbook.ledger.control_socket import connect_to, peer_of
 from rollbook.ledger.lock import holder_of, last_holder_of
 from rollbook.ledger.paths import RunPaths
+from rollbook.records.command import typed
 from rollbook.records.identity import RolloutKey
 
 PATIENCE_S: Final = 10.0
@@ -32,10 +33,14 @@ _NOBODY: Final = (FileNotFoundError, NotADirectoryError, ConnectionRefusedError,
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A command: `status`, `concurrency` (with `limit`), `pause`, `resume`, `drain` or `requeue` (with `rollouts`)."""
+    """A command: `status`, `concurrency`, `pause`, `resume`, `drain` or `requeue` (with `rollouts`).
+
+    `concurrency` comes with a `limit`, or with `auto`: the run is to find its limit by itself.
+    """
 
     command: str
     limit: int | None = None
+    auto: bool = False
     rollouts: tuple[RolloutKey, ...] = ()
 
 
@@ -97,7 +102,8 @@ def _nobody(paths: RunPaths) -> str:
     output, here = paths.output, os.uname().nodename
     holder, last = holder_of(paths.lock), last_holder_of(paths.lock)
     if holder is None:
-        return f"{output}: no run is live here" + (f"; {last} was the last" if last else "")
+        was = f"; {last} was the last" if last else ""
+        return f"{output}: no run is live here{was}. How it stands: {typed(['gym', 'eval', 'status', str(output)])}"
     if holder.pid and holder.host != here:
         return f"{output}: {holder} works on this run, and hears commands on that host alone"
     return (

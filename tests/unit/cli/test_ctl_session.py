@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -61,12 +62,17 @@ def test_status_prints_the_limit_what_is_in_flight_and_what_waits(output, capsys
     ("words", "told", "said"),
     [
         (["concurrency", "8"], [("limit", 8)], "concurrency set to 8\n4/10 ended · 1 in flight · limit 8\n"),
+        (
+            ["concurrency", "auto"],
+            [("limit", None)],
+            "concurrency is found by the run again\n4/10 ended · 1 in flight · no limit\n",
+        ),
         (["pause"], [("pause",)], "paused\n4/10 ended · 1 in flight · limit 64 · paused\n"),
         (["resume"], [("resume",)], "resumed\n4/10 ended · 1 in flight · limit 64\n"),
         (
             ["drain"],
             [("drain", "drained by ctl")],
-            "drained\n4/10 ended · 1 in flight · limit 64 · draining · stopped: drained by ctl\n",
+            "draining\n4/10 ended · 1 in flight · limit 64 · draining · stopped: drained by ctl\n",
         ),
     ],
 )
@@ -105,7 +111,24 @@ def test_text_of_the_run_cannot_drive_the_terminal(output, capsys):
 
 def test_where_no_run_is_live_an_error_says_so(output, capsys):
     assert exit_code_of(["eval", "ctl", str(output), "status"]) == 1
-    assert f"Error: {output}: no run is live here" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"Error: {output}: no run is live here" in said
+    assert f"gym eval status {output}" in said
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("statu", "status"), ("pauze", "pause"), ("drian", "drain")])
+def test_the_command_that_a_mistyped_one_comes_close_to_is_named(typed, meant, output, capsys):
+    assert exit_code_of(["eval", "ctl", str(output), typed]) == 2
+    assert f"Did you mean `{meant}`?" in capsys.readouterr().err
+
+
+def test_a_status_says_how_many_wait_to_be_sent_again(output, capsys):
+    class Refused(ScriptedControls):
+        def status(self):
+            return replace(super().status(), again=7)
+
+    assert ctl(output, "status", controls=Refused()) == 0
+    assert "1 in flight · 7 to be sent again · limit 64" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -115,6 +138,7 @@ def test_where_no_run_is_live_an_error_says_so(output, capsys):
         ["concurrency"],
         ["concurrency", "0"],
         ["concurrency", "many"],
+        ["concurrency", "auto", "4"],
         ["concurrency", "1", "2"],
         ["concurrency", "٣"],
         ["pause", "now"],

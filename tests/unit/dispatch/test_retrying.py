@@ -151,6 +151,7 @@ async def test_a_refusal_is_observed_between_a_start_and_the_next():
     assert [type(event) for event in patient.seen] == [AttemptStarted, AttemptRefused, AttemptStarted, AttemptEnded]
     refused = patient.seen[1]
     assert (refused.attempt, refused.retry_in, refused.why) == (0, 0.5, "503, message='Service Unavailable'")
+    assert (refused.server, refused.status, refused.retry_for) == ("env", 503, 600.0)
 
 
 async def test_lanes_that_were_refused_together_do_not_come_back_together():

@@ -7,7 +7,7 @@ from rollbook.dispatch.controls import ControlStatus, Requeued
 from rollbook.dispatch.dispatcher import Dispatched
 from rollbook.dispatch.policy import Limits
 from rollbook.dispatch.steering import Steering
-from rollbook.records.event import AttemptEnded, AttemptRefused, AttemptStarted, ConcurrencyChanged, Waiting
+from rollbook.records.event import AttemptCut, AttemptEnded, AttemptRefused, AttemptStarted, ConcurrencyChanged, Waiting
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Scored
 from unit.dispatch.desk import Run, to_servers
@@ -52,6 +52,8 @@ async def test_an_attempt_that_is_run_again_is_cut_and_told_and_a_new_number_is_
     assert run.outcomes == {0: Scored(1.0)}
     started = [event.attempt for event in run.seen if isinstance(event, AttemptStarted)]
     assert started == [0, 1]
+    cut = [(event.key, event.attempt, event.why) for event in run.seen if isinstance(event, AttemptCut)]
+    assert cut == [(KEYS[0], 0, "run again: asked for")]
     assert [event.record.attempt for event in run.seen if isinstance(event, AttemptEnded)] == [1]
 
 
@@ -178,6 +180,19 @@ async def test_a_limit_that_a_person_sets_stays_whatever_decided_before():
         await run.passes(1.0)
     assert (ceilings.limit, len(run.desk.out)) == (3, 3)
     assert ConcurrencyChanged(3, "asked for", 1000.0) in told
+    await over(run)
+
+
+async def test_a_run_that_is_given_the_reins_back_finds_its_limit_again():
+    ceilings = Ceilings(40, auto=True, start=2)
+    run = Run(to_servers(*["env"] * 9), ceilings, lanes=2)
+    await settled()
+    steering = Steering(run.dispatcher, hard=40)
+    steering.set_limit(1)
+    assert ceilings.limit == 1
+    assert steering.set_limit(None) is None
+    assert ceilings.history[-1].limit == 40
+    assert ceilings.limit < 40
     await over(run)
 
 

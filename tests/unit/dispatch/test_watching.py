@@ -5,8 +5,9 @@ import asyncio
 from rollbook.dispatch.ceilings import Ceilings
 from rollbook.dispatch.dispatcher import Dispatched
 from rollbook.dispatch.policy import Limits
+from rollbook.dispatch.steering import Steering
 from rollbook.dispatch.watch import STALLED_SECONDS, SWEEP_SECONDS, watched
-from rollbook.records.event import RunNoted, RunStalled
+from rollbook.records.event import Admission, AdmissionChanged, RunNoted, RunStalled
 from rollbook.records.exchange import Reply
 from unit.dispatch.desk import Run, to_servers
 from unit.dispatch.pages import settled
@@ -105,7 +106,7 @@ async def test_a_run_that_fails_ends_its_watch_as_well():
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_it_is_told_that_a_server_is_left_alone_at_once_and_as_long_as_nothing_is_out():
+async def test_it_is_told_once_that_a_server_is_left_alone():
     run = Run(to_servers("env", "env"), lanes=1, retry_for=1000.0)
     async with watched(run.dispatcher):
         await settled()
@@ -115,9 +116,26 @@ async def test_it_is_told_that_a_server_is_left_alone_at_once_and_as_long_as_not
         assert len(notes(run)) == 1
         assert "nothing is sent to it for 100 s; 0 in flight" in notes(run)[0]
         await pass_time(run, STALLED_SECONDS)
-        assert len(notes(run)) == 2
+        assert len(notes(run)) == 1
         run.dispatcher.stop.request("enough")
         await run.ends()
+
+
+async def test_it_is_told_when_sending_pauses_goes_on_drains_and_stops():
+    run = Run(to_servers("env", "env"), lanes=2)
+    steering = Steering(run.dispatcher)
+    async with watched(run.dispatcher):
+        await settled()
+        for change in (steering.pause, steering.resume, lambda: steering.drain("enough")):
+            change()
+            await pass_time(run, SWEEP_SECONDS)
+        run.dispatcher.stop.request("now")
+        await pass_time(run, SWEEP_SECONDS)
+        run.desk.calls[0].answer()
+        run.desk.calls[1].answer()
+        await run.ends()
+    told = [event.admission for event in run.seen if isinstance(event, AdmissionChanged)]
+    assert told == [Admission.PAUSED, Admission.OPEN, Admission.DRAINING, Admission.STOPPING]
 
 
 def notes(run):

@@ -3,7 +3,7 @@
 import pytest
 
 from rollbook.live.notices import LimitLines, Notices
-from rollbook.records.event import AttemptEnded, ConcurrencyChanged, RunStalled, Waiting
+from rollbook.records.event import AttemptEnded, AttemptRefused, ConcurrencyChanged, RunStalled, Waiting
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Failed
 from rollbook.records.record import Record
@@ -81,3 +81,31 @@ def test_failures_of_ever_new_causes_are_told_a_hundred_times_at_most():
     told = [line for line in said if line]
     assert len(told) == 100
     assert told[-1].endswith("(further failures are counted)")
+
+
+def refused(server="stub_env", status=429, why="429, message='Too Many Requests'", retry_for=600.0):
+    return AttemptRefused(
+        RolloutKey(0, 0), 0, why, at=0.0, retry_in=3.0, server=server, status=status, retry_for=retry_for
+    )
+
+
+def test_the_first_rollout_that_a_server_turns_away_is_told_and_how_long_it_is_sent_again():
+    assert Notices().line_for(refused()) == (
+        "stub_env turned rollouts away: 429, message='Too Many Requests'; "
+        "they are sent again for up to 600 s (--retry-for)"
+    )
+
+
+def test_a_server_that_cannot_be_reached_is_told_as_that():
+    told = Notices().line_for(refused(status=None, why="stub_env at h:1: ClientConnectorError"))
+    assert told.startswith("stub_env cannot be reached: stub_env at h:1: ClientConnectorError; they are sent again")
+
+
+def test_refusals_are_told_once_for_each_server_and_status():
+    notices = Notices()
+    asked = [refused(), refused(), refused(status=503), refused("other"), refused(), refused("other", 503)]
+    assert [notices.line_for(event) is not None for event in asked] == [True, False, True, True, False, True]
+
+
+def test_what_a_server_says_when_it_turns_away_cannot_drive_the_terminal():
+    assert "\x1b" not in Notices().line_for(refused(why="\x1b[2J"))

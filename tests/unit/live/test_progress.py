@@ -8,13 +8,18 @@ from hypothesis import strategies as st
 
 from rollbook.live.line import duration, line
 from rollbook.live.progress import Progress, Snapshot
+from rollbook.records.coverage import Coverage
 from rollbook.records.event import (
+    Admission,
+    AdmissionChanged,
+    AttemptCut,
     AttemptEnded,
     AttemptRefused,
     AttemptStarted,
     ConcurrencyChanged,
     RunEnded,
     RunPlanned,
+    RunRead,
 )
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Scored, Unscored
@@ -192,3 +197,60 @@ def test_the_line_says_what_there_is_and_nothing_else(snapshot, text):
 )
 def test_durations_are_written_as_people_write_them(seconds, text):
     assert duration(seconds) == text
+
+
+# What waits, and what is sent at all.
+
+
+def turned_away(task, why="429, message='Too Many Requests'", attempt=0):
+    return AttemptRefused(RolloutKey(task, 0), attempt, why, at=0.0, retry_in=3.0, server="env", status=429)
+
+
+def test_the_line_says_how_many_wait_to_be_sent_again_and_what_the_latest_of_them_met():
+    waiting = fold(RunPlanned(9, 9), started(0), started(1), turned_away(0), turned_away(1, "503 busy"))
+    assert "0/9 finished (0%) · 2 to be sent again (503 busy)" in line(waiting.snapshot(now=131.0))
+
+
+def test_a_rollout_that_is_sent_again_waits_no_longer():
+    seen = fold(RunPlanned(9, 9), started(0), started(1), turned_away(0), turned_away(1), started(1, 1))
+    assert (seen.snapshot(now=101.0).again, seen.snapshot(now=101.0).in_flight) == (1, 1)
+
+
+def test_why_rollouts_wait_is_told_as_long_as_nothing_ends():
+    seen = fold(RunPlanned(9, 9), started(0), started(1), turned_away(0), ended(1, Scored(1.0)))
+    assert "1 to be sent again ·" in line(seen.snapshot(now=101.0))
+
+
+def test_nothing_waits_once_the_run_ended():
+    assert "again" not in line(fold(RunPlanned(9, 9), started(0), turned_away(0), RunEnded()).snapshot(now=101.0))
+
+
+def test_what_a_server_said_is_cut_and_cannot_drive_the_terminal():
+    told = line(fold(RunPlanned(1, 1), started(0), turned_away(0, "\x1b" * 300)).snapshot(now=101.0))
+    assert "\x1b" not in told
+    assert len(told) < 200
+
+
+def test_an_attempt_that_was_cut_is_in_flight_no_longer():
+    cut = AttemptCut(RolloutKey(0, 0), 0, "run again: asked for", at=0.0)
+    seen = fold(RunPlanned(2, 2), started(0), started(1), cut, started(0, 1))
+    assert seen.snapshot(now=101.0).in_flight == 2
+
+
+@pytest.mark.parametrize("admission", [Admission.PAUSED, Admission.DRAINING, Admission.STOPPING])
+def test_a_run_that_sends_nothing_says_so_and_estimates_no_time_left(admission):
+    events = (RunPlanned(4, 4), started(0), started(1), ended(0, Scored(1.0)))
+    seen = fold(*events, AdmissionChanged(admission)).snapshot(now=110.0)
+    assert line(seen).startswith(f"1/4 finished (25%) · {admission.value} · mean reward")
+    assert seen.seconds_left is None
+    again = fold(*events, AdmissionChanged(admission), AdmissionChanged(Admission.OPEN)).snapshot(now=110.0)
+    assert admission.value not in line(again)
+    assert again.seconds_left is not None
+
+
+def test_what_others_wrote_is_counted_by_what_is_on_disk_and_has_no_rate():
+    coverage = Coverage(5, scored=4, failed=1, retryable=1)
+    seen = fold(RunPlanned(5, 5, 2, settled_scored=2, settled_rewards=2.0), RunRead(coverage, 3.0), RunEnded())
+    assert line(seen.snapshot(now=110.0)) == (
+        "5/5 finished (100%) · mean reward 0.750 over 4 · 1 failed · ended after 10s"
+    )

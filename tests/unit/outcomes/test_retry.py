@@ -88,8 +88,8 @@ def test_a_retry_after_is_a_number_of_seconds_or_a_date(header, seconds):
 @pytest.mark.parametrize(
     ("outcome", "left", "refusal"),
     [
-        (BUSY, 60.0, Refusal("503 busy", 5.0)),
-        (BUSY, 3.0, Refusal("503 busy", 3.0)),
+        (BUSY, 60.0, Refusal("503 busy", 5.0, 503)),
+        (BUSY, 3.0, Refusal("503 busy", 3.0, 503)),
         (BUSY, 0.0, None),
         (BUSY, -1.0, None),
         (replace(BUSY, http_status=502), 60.0, None),

@@ -66,7 +66,7 @@ def test_status_tells_how_the_run_is_and_leaves_no_note(paths):
         (Request("concurrency", limit=8), ("limit", 8), "concurrency set to 8"),
         (Request("pause"), ("pause",), "paused"),
         (Request("resume"), ("resume",), "resumed"),
-        (Request("drain"), ("drain", "drained by ctl"), "drained"),
+        (Request("drain"), ("drain", "drained by ctl"), "draining"),
         (Request("requeue", rollouts=(IN_FLIGHT,)), ("requeue", IN_FLIGHT), "requeued 3-0 (attempt 2)"),
     ],
 )
@@ -239,7 +239,7 @@ def test_a_run_that_cannot_listen_goes_on_with_one_note(paths):
 
 
 def test_where_no_run_is_live_the_asking_says_so(paths):
-    with pytest.raises(RunError, match=r"r\.jsonl: no run is live here$"):
+    with pytest.raises(RunError, match=r"r\.jsonl: no run is live here\. How it stands: gym eval status "):
         ask(paths, Request("status"))
 
 
