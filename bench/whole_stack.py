@@ -2,18 +2,21 @@
 
 Rules:
 * The rate is the session's own, from its first send to its last commit; starting servers does not count.
-* Two cores carry everything, the model included. `--profile` says where the time of one process goes, by room.
+* Two cores carry everything, the model included. `--profile` says where the time goes, by room: of the one process, and
+  of each server's where every server has one, its start included.
 * Memory with processes is that of the collector; each server beside it is a process of its own.
 """
 
 import argparse
 import cProfile
 import json
+import os
 import pstats
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +29,16 @@ PROCESSES = 200.0
 MEGABYTES = 250
 AGENT = "example_single_tool_call_simple_agent"
 FLAGS = "--resources-server example_single_tool_call --model-type openai_model --disable-aggregation --json"
+
+SERVER = "NEMO_GYM_CONFIG_PATH"
+ROOMS = 20
+STARTED = """
+import atexit, cProfile, os, time
+if "{server}" in os.environ:
+    profile = cProfile.Profile(time.process_time)
+    atexit.register(lambda: profile.dump_stats("{folder}/" + os.environ["{server}"] + ".profile"))
+    profile.enable()
+"""
 
 
 @contextmanager
@@ -94,6 +107,7 @@ def main(given: list[str] | None = None) -> None:
         folder = Path(name)
         write_rows(folder / "rows.jsonl", asked.rollouts)
         if asked.profile:
+            profiled_servers(folder, arguments(folder, url, "processes"))
             profiled(arguments(folder, url, "embedded"))
             return
         say(folder, url, "embedded", EMBEDDED)
@@ -104,20 +118,36 @@ def profiled(command: list[str]) -> None:
     """Print what share of a run's CPU time each package and each of our rooms takes."""
     from rollbook.cli import main as gym  # noqa: PLC0415  not loaded to measure other processes
 
-    profile = cProfile.Profile()
+    profile = cProfile.Profile(time.process_time)
     sys.argv = ["gym", *command]
     with suppress(SystemExit):
         profile.runcall(gym)
+    tell("embedded", pstats.Stats(profile))
+
+
+def profiled_servers(folder: Path, command: list[str]) -> None:
+    """Print the same of each server's process, into which Python's own hook for starts brings the profiler."""
+    (folder / "sitecustomize.py").write_text(STARTED.format(folder=str(folder), server=SERVER))
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    subprocess.run([GYM, *command], env=environment, stdout=subprocess.DEVNULL, check=True)
+    for found in sorted(folder.glob("*.profile")):
+        tell(found.stem, pstats.Stats(str(found)))
+
+
+def tell(name: str, stats: pstats.Stats) -> None:
+    """Print what share of a profile's time each package and each of our rooms takes."""
     taken: Counter[str] = Counter()
-    for (file, _, _), (_, _, own, _, callers) in pstats.Stats(profile).stats.items():
+    for (file, _, _), (_, _, own, _, callers) in stats.stats.items():
         if file == "~":
             for (caller, _, _), (_, _, seconds, _) in callers.items():
                 taken[place(caller)] += seconds
         else:
             taken[place(file)] += own
     whole = sum(taken.values())
-    for name, seconds in taken.most_common(24):
-        print(f"{name:34} {seconds:7.2f} s  {seconds / whole:5.1%}", flush=True)
+    print(name, flush=True)
+    for room, seconds in taken.most_common(ROOMS):
+        print(f"  {room:34} {seconds:7.2f} s  {seconds / whole:5.1%}", flush=True)
 
 
 def place(file: str) -> str:
