@@ -8,6 +8,7 @@ Source: collection.md §3.1, §3.5, §11, §21.2 (11).
 """
 
 import asyncio
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -28,6 +29,8 @@ from rollbook.dispatch.waiting import to_the_end
 from rollbook.records.exchange import Exchange, Reply, Upload
 from rollbook.servers.client import ServerClient
 from rollbook.servers.serving.remote import RemoteDeployment
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,24 @@ class Pacing:
         if limit is not None and (type(limit) is not int or limit < 1):
             raise DirectCallError(f"max_resident_tasks must be a whole number from 1 on, or None; found {limit!r}")
         for name, seconds in (("dispatch_budget_s", self.budget), ("drain_margin_s", self.margin)):
-            if seconds is not None and not (math.isfinite(seconds) and seconds >= 0):
+            if seconds is not None and not _is_time(seconds):
                 raise DirectCallError(f"{name} must be a number of seconds from 0 on, or None; found {seconds!r}")
+        if self.semaphore is not None and not isinstance(self.semaphore, AbstractAsyncContextManager):
+            raise DirectCallError(
+                f"semaphore must be an asynchronous context manager like asyncio.Semaphore(8), or None; "
+                f"found {self.semaphore!r}"
+            )
+
+    @property
+    def is_late(self) -> bool:
+        """Whether every rollout starts before any time of the budget is spent."""
+        return bool(self.budget) and self.semaphore is None and self.max_resident_tasks is None
+
+
+def _is_time(seconds: object) -> bool:
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        return False
+    return math.isfinite(seconds) and seconds >= 0
 
 
 class ClosableTransport(Transport, Protocol):
@@ -77,6 +96,11 @@ class DirectCall:
     def results(self, rows: Sequence[DirectRow]) -> RowResults:
         """Return the iterator over the rollouts of `rows`; none starts before it is used."""
         pacing = self.pacing
+        if pacing.is_late:
+            _LOG.warning(
+                "dispatch_budget_s=%s refuses nothing: without semaphore or max_resident_tasks all rows start at once",
+                pacing.budget,
+            )
         deadline = self.began + pacing.budget if pacing.budget is not None else None
         budget = DispatchBudget(pacing.tracker, deadline, pacing.margin)
         sending = Sending(self.transport, self.clock, budget, pacing.semaphore, self.most_sends)

@@ -24,6 +24,7 @@ from rollbook.records.keys import NG_FAILURE_CLASS_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import Failed, Interrupted, NeverStarted
 from rollbook.records.sends import Sends
+from rollbook.scoring.performance import PERF_KEY
 
 _MILLISECONDS: Final = 1000.0
 _CUT: Final = "the iterator was closed while the rollout ran"
@@ -45,6 +46,11 @@ class CompletedRollout:
     failure: SendFailed | None = None
     seconds: float | None = None
     sends: Sends = field(default_factory=Sends)
+
+    @property
+    def performance(self) -> JsonObject:
+        """What is measured of a `/run` that did not fail, by the key that records have it under."""
+        return {} if self.latency_ms is None else {PERF_KEY: {"total_latency_ms": round(self.latency_ms, 3)}}
 
     @property
     def latency_ms(self) -> float | None:

@@ -8,6 +8,7 @@ Source: collection.md §3.7.
 """
 
 import json
+from http.client import responses
 from typing import Final
 
 from aiohttp import (
@@ -45,7 +46,7 @@ class StaleRolloutResult(InvalidRolloutResult):
 def error_of_reply(reply: Reply, failed: Failed, url: str) -> Exception:
     """Return the error for a reply that brought no result."""
     if reply.status not in _SUCCESSES:
-        reason = (reply.status, failed.message)
+        reason = reply.status, responses.get(reply.status, "")
         return InnerServerError("POST", url, reason, dict(reply.headers), reply.body)
     if failed.exception_type == _JSON_ERROR:
         return json.JSONDecodeError(failed.message, reply.body[:200].decode(errors="replace"), 0)

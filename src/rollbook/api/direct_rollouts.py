@@ -139,10 +139,10 @@ class DirectRollouts:
 async def with_evidence(done: CompletedRollout, result: JsonObject, evidence: Evidence) -> JsonObject:
     """Return `result` with what went on inside the rollout: captured model calls, trajectory, performance.
 
-    Nothing is captured as yet, so there is nothing to add. `done.latency_ms` is the dispatcher's wall time.
+    Nothing is captured as yet: what is known is the dispatcher's wall time.
     """
-    del done, evidence
-    return result
+    del evidence
+    return result | done.performance
 
 
 def drained_result(reason: str) -> JsonObject:

@@ -8,8 +8,9 @@ Rules:
 Source: collection.md §2.8 to §2.11, §11.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from uuid import uuid4
 
 from rollbook.errors import InputError
@@ -130,12 +131,13 @@ def _rollout_ids(rows: Iterable[JsonMapping], *, all_named: bool) -> list[str | 
 
 def _addressed(rows: Iterable[JsonObject], directory: Directory, server: str | None) -> Iterator[JsonObject]:
     nowhere: list[str] = []
+    only_agent = cache(lambda: directory.only_agent)
     for number, row in enumerate(rows):
         if server is not None:
             yield row | {NG_ENVIRONMENT_SERVER_KEY: server}
         elif name_in(row.get(AGENT_REF_KEY)) or row.get(TASK_SOURCE_KEY) or row.get(NG_ENVIRONMENT_SERVER_KEY):
             yield row
-        elif (stand_in := _stand_in(row, directory)) is not None:
+        elif (stand_in := _stand_in(row, directory, only_agent)) is not None:
             yield row | stand_in
         else:
             nowhere.append(f"row {number}{_taskset_of(row)}")
@@ -143,10 +145,10 @@ def _addressed(rows: Iterable[JsonObject], directory: Directory, server: str | N
         raise InputError(f"nobody runs {', '.join(nowhere)}. {_HOW_TO_NAME}")
 
 
-def _stand_in(row: JsonMapping, directory: Directory) -> JsonObject | None:
+def _stand_in(row: JsonMapping, directory: Directory, only_agent: Callable[[], str | None]) -> JsonObject | None:
     """Return who runs a row that names nobody: the route of its task set, or the configuration's only agent."""
     if not is_materialized(row):
-        return {AGENT_REF_KEY: {"name": directory.only_agent}} if directory.only_agent else None
+        return {AGENT_REF_KEY: {"name": name}} if (name := only_agent()) else None
     task_id, routes = row["task_id"], directory.config.get(_ROUTES_KEY)
     taskset = task_id.get("taskset") if isinstance(task_id, Mapping) else None
     found = routes.get(taskset) if isinstance(routes, Mapping) and isinstance(taskset, str) else None

@@ -15,10 +15,12 @@ from typing import Any
 
 import msgspec
 from omegaconf import DictConfig
+from pydantic import ValidationError
 
 from rollbook.api.direct_call import DirectCall, Pacing, reached
+from rollbook.api.direct_errors import DirectCallError
 from rollbook.api.direct_rollouts import Evidence, Handover
-from rollbook.api.direct_rows import RunNaming, direct_rows
+from rollbook.api.direct_rows import DirectRow, RunNaming, direct_rows
 from rollbook.api.direct_sending import MOST_SENDS
 from rollbook.api.evaluation import evaluate
 from rollbook.api.request import EvaluationRequest, ServeMode
@@ -45,16 +47,21 @@ from rollbook.records.keys import AGENT_REF_KEY, TASK_SOURCE_KEY
 from rollbook.servers.client import ServerClient, setup_server_client
 from rollbook.verbs.prepare import planned_rows
 
+Head = BaseServerConfig | Mapping[str, object] | None
+"""Where a head server listens: what `BaseServerConfig` holds, as it is or as a mapping; None for our own."""
+
 
 class RolloutCollectionHelper:
     """Prepares and collects rollouts against servers that are running already.
 
-    Each call fetches the deployment's configuration from its head server, unless `reuse_server_client` is set.
+    Each call fetches the deployment's configuration from its head server, and waits for it in the caller's thread. With
+    `reuse_server_client` it is fetched and looked through once: of use to whoever calls again and again.
     """
 
     def __init__(self, reuse_server_client: bool = False) -> None:
         self._reuse = reuse_server_client
         self._client: ServerClient | None = None
+        self._directory: Directory | None = None
 
     def preprocess_examples(
         self,
@@ -104,7 +111,7 @@ class RolloutCollectionHelper:
         for row in open_rows:
             row[AGENT_REF_KEY] = {"name": agents[row[TASK_SOURCE_KEY]]}
 
-    def setup_server_client(self, head_server_config: BaseServerConfig | None = None) -> ServerClient:
+    def setup_server_client(self, head_server_config: Head = None) -> ServerClient:
         """Return a client of the deployment behind the head server, by the configuration that the head has now.
 
         With `reuse_server_client` the configuration is fetched once, and again only for another head server. Build a
@@ -112,11 +119,13 @@ class RolloutCollectionHelper:
 
         Raises:
             HeadServerUnreachableError: no head server answers; names its URL.
+            ConfigError: `head_server_config` says neither nothing nor a host and a port.
 
         """
+        given = _head_in(head_server_config)
         if not self._reuse:
-            return setup_server_client(head_server_config)
-        head = head_server_config or ServerClient.load_head_server_config()
+            return setup_server_client(given)
+        head = given or ServerClient.load_head_server_config()
         if self._client is None or self._client.head_server_config != head:
             self._client = setup_server_client(head)
         return self._client
@@ -124,7 +133,7 @@ class RolloutCollectionHelper:
     def run_examples(
         self,
         examples: Iterable[dict[str, Any]],
-        head_server_config: BaseServerConfig | None = None,
+        head_server_config: Head = None,
         semaphore: AbstractAsyncContextManager[Any] | None = None,
         route_failures_to_sidecar: bool = False,
         environment_server_name: str | None = None,
@@ -148,21 +157,24 @@ class RolloutCollectionHelper:
         Args:
             examples: rows as `preprocess_examples` returns them; no run-level options are applied here.
             head_server_config: where the deployment's head server listens; None for this process's configuration.
-            semaphore: held while a row is in flight.
+            semaphore: held while a row is in flight, such as an `asyncio.Semaphore`.
             route_failures_to_sidecar: a failed `/run` is a result with `_ng_failure_*` keys instead of an exception.
             environment_server_name: send every row to this environment server.
             max_resident_tasks: so many rows at most run or have ended unfetched; they start as awaitables are awaited.
                 None starts all of them with the first `next`.
-            dispatch_budget_s: start no row so many seconds after this call; its result then says so.
+            dispatch_budget_s: start no row so many seconds after this call; its result then says so. Of use with
+                `semaphore` or `max_resident_tasks`; without one, all rows start at once, unless it is 0.
             drain_margin_s: start none with less than this left of the budget. None takes the upper quartile of what
                 rollouts took, once five have ended.
             latency_tracker: takes down how long each took that brought a result; may be shared by several calls.
             retry_requests: send a row up to three times where the request may have been lost on the way. A connection
                 that does not come up is tried again either way.
-            enrich_results: add the row's identity to the result. Rows that name a rollout are sent on copies that name
-                this call's run, their replies are looked at, and their routed failures are `RolloutFailure`.
+            enrich_results: add the row's identity to the result, and its wall time as `ng_perf.total_latency_ms`. Rows
+                that name a rollout are sent on copies that name this call's run, their replies are looked at, and their
+                routed failures are `RolloutFailure`.
             include_model_call_payloads: what enriched results carry of model calls.
-            delete_model_call_capture: remove what was captured of model calls once it is in the result.
+            delete_model_call_capture: remove what was captured of model calls once it is in the result; needs
+                `include_model_call_payloads`.
             record_output_dir: record the rollouts in this folder, as a run that `gym eval run` can resume; enriches
                 the results. A rollout is handed over once its record is on disk.
             record_shard: the label that names the run's files, `rollouts-<label>.jsonl` and its companions; what an
@@ -183,25 +195,26 @@ class RolloutCollectionHelper:
         tracker = latency_tracker if latency_tracker is not None else DispatchLatencyTracker()
         pacing = Pacing(semaphore, max_resident_tasks, dispatch_budget_s, drain_margin_s, tracker)
         enriches = enrich_results or target is not None
-        evidence = Evidence(include_model_call_payloads, delete_model_call_capture) if enriches else None
+        evidence = Evidence(include_model_call_payloads, delete_model_call_capture)
         client = self.setup_server_client(head_server_config)
         run = RunNaming.of_call() if enriches else None
         if run is not None and target is not None:
             examples = shard_rows(examples, run.otherwise)
-        directory = Directory(client.global_config_dict)
-        rows = direct_rows(examples, directory, server=environment_server_name, run=run, all_named=target is not None)
+        rows = self._rows(client, examples, server=environment_server_name, run=run, all_named=target is not None)
         sink = None
         if run is not None and target is not None:
             terms = ShardTerms(run.otherwise, client.global_config_dict, route_failures_to_sidecar)
             sink = open_shard(target, rows, terms, clock)
-        handover = Handover(route_failures_to_sidecar, typed=enriches, evidence=evidence, sink=sink)
+        handover = Handover(
+            route_failures_to_sidecar, typed=enriches, evidence=evidence if enriches else None, sink=sink
+        )
         call = DirectCall(reached(client), clock, began, pacing, handover, MOST_SENDS if retry_requests else 1)
         return call.results(rows)
 
     def run_outcomes(
         self,
         examples: Iterable[dict[str, Any]],
-        head_server_config: BaseServerConfig | None = None,
+        head_server_config: Head = None,
         semaphore: AbstractAsyncContextManager[Any] | None = None,
         *,
         run_id: str | None = None,
@@ -221,9 +234,27 @@ class RolloutCollectionHelper:
         began = clock.monotonic()
         client = self.setup_server_client(head_server_config)
         run = RunNaming.of_call(run_id)
-        rows = direct_rows(examples, Directory(client.global_config_dict), run=run, all_named=True)
+        rows = self._rows(client, examples, run=run, all_named=True)
         handover = Handover(route_failures=True, typed=True)
         return DirectCall(reached(client), clock, began, Pacing(semaphore), handover).results(rows)
+
+    def _rows(
+        self,
+        client: ServerClient,
+        examples: Iterable[dict[str, Any]],
+        *,
+        server: str | None = None,
+        run: RunNaming | None = None,
+        all_named: bool = False,
+    ) -> list[DirectRow]:
+        """Return the rows of a call; what is looked up is kept for the next one, unless it found a fault."""
+        config = client.global_config_dict
+        directory, self._directory = self._directory, None
+        if directory is None or directory.config is not config:
+            directory = Directory(config)
+        rows = direct_rows(examples, directory, server=server, run=run, all_named=all_named)
+        self._directory = directory if self._reuse else None
+        return rows
 
     async def run_from_config(self, config: RolloutCollectionConfig) -> list[dict[str, Any]]:
         """Collect against running servers, and return the results in (task, rollout) order.
@@ -239,6 +270,17 @@ class RolloutCollectionHelper:
         if not config.retain_results_in_memory or "rollouts" not in result.files:
             return []
         return saved_results(RunPaths(result.files["rollouts"]))
+
+
+def _head_in(given: Head) -> BaseServerConfig | None:
+    if given is None or isinstance(given, BaseServerConfig):
+        return given
+    try:
+        return BaseServerConfig.model_validate(dict(given) if isinstance(given, Mapping) else given)
+    except ValidationError as error:
+        raise DirectCallError(
+            f"head_server_config must be a BaseServerConfig, a mapping with its host and port, or None; found {given!r}"
+        ) from error
 
 
 def saved_results(paths: RunPaths) -> list[dict[str, Any]]:

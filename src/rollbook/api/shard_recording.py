@@ -3,7 +3,8 @@
 Rules:
 * A rollout is handed over once its record is on disk, and the status file tells of it; of a shard of very many rows
   the status follows within a second, because counting them takes its time. The event loop writes nothing.
-* Rollouts are saved as a run saves them; only a try that left no result is an omitted row, or nothing.
+* Rollouts are saved as a run saves them, and a result with how long it took; only a try that left no result is an
+  omitted row, or nothing.
 * What was reserved and never sent is told when the call ends. Nothing is written once somebody else opened the shard.
 
 Source: collection.md §11, §21.2 (16).
@@ -28,10 +29,11 @@ from rollbook.ledger.reader import plain_lines
 from rollbook.ledger.shard import ShardLock, ShardWriter
 from rollbook.outcomes.verdict import as_evidence, ends_the_run
 from rollbook.records.bulk import fold_plan
-from rollbook.records.codec import RunStamp
+from rollbook.records.codec import RunStamp, encode
 from rollbook.records.disposition import Rules
 from rollbook.records.ending import Ending
 from rollbook.records.identity import RolloutKey
+from rollbook.records.json_values import JsonObject
 from rollbook.records.manifest import Closed, Cut, Refused, RunManifest, Stopped, flat
 from rollbook.records.outcome import Interrupted, NeverStarted, Result
 from rollbook.records.run_status import RunState
@@ -155,11 +157,16 @@ class ShardRecording:
         return self._writer
 
     def _saved(self, completed: CompletedRollout) -> Ending:
-        """Return what is saved of a rollout, as a run saves it; a failure lists its sends where there were several."""
+        """Return what is saved of a rollout, as a run saves it.
+
+        A result says how long it took; a failure lists its sends where there were several.
+        """
         ending, sends = completed.ending, completed.sends.fields()
+        if isinstance(ending.outcome, Result):
+            return _measured(ending, completed.performance)
         if ends_the_run(ending, route_failures=self._route_failures):
             ending = as_evidence(ending)
-        if not sends or isinstance(completed.ending.outcome, Result):
+        if not sends:
             return ending
         return msgspec.structs.replace(ending, payload={**ending.payload, **sends})
 
@@ -221,3 +228,13 @@ class ShardRecording:
                 self._status.write(state, reason=reason)
         except LedgerError as error:
             _LOG.warning("the status file of a shard is not written: %s", error)
+
+
+def _measured(ending: Ending, performance: JsonObject) -> Ending:
+    """Return `ending` with what was measured; a reply that is kept as it came is an object with a key at least."""
+    if not performance:
+        return ending
+    if ending.kept is None:
+        return msgspec.structs.replace(ending, payload={**ending.payload, **performance})
+    kept = b"".join((memoryview(ending.kept)[:-1], b",", encode(performance)[1:]))
+    return msgspec.structs.replace(ending, kept=kept)

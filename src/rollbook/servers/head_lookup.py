@@ -46,7 +46,7 @@ def head_unreachable(url: str, found: str) -> HeadServerUnreachableError:
     """Return the error for a head server that does not answer at `url`."""
     return HeadServerUnreachableError(
         f"no head server answers at {url} ({found}); start one with `gym env start`, "
-        "or say where it listens: ++head_server.host=<host> ++head_server.port=<port>"
+        "or say where it listens: ++head_server.host=<host> ++head_server.port=<port>, in Python head_server_config"
     )
 
 

@@ -212,7 +212,7 @@ async def test_enriched_rows_name_this_calls_run_and_their_results_carry_the_row
     assert len(runs) == 1
     for row, result in results:
         named = {key: row[key] for key in ("_ng_task_index", "_ng_rollout_index", "_ng_run_id")}
-        assert result == {"reward": 0.5} | named
+        assert result == {"reward": 0.5, "ng_perf": result["ng_perf"]} | named
 
 
 async def test_enriched_failures_are_typed_and_a_reply_that_is_no_result_is_one(stub):

@@ -76,8 +76,19 @@ async def test_rows_come_back_as_copies_that_name_the_run_and_the_rollout_in_it(
 async def test_results_carry_the_identity_of_their_row_whatever_the_reply_says(shard):
     with serving(lambda _row: web.json_response({"reward": 1.0})) as stub:
         ((row, result),) = await shard.collected(stub, planned(1))
+    assert result.pop("ng_perf").keys() == {"total_latency_ms"}
     named = {key: row[key] for key in ("_ng_rollout_id", "_ng_task_index", "_ng_rollout_index", "_ng_run_id")}
     assert result == {"reward": 1.0} | named
+
+
+@pytest.mark.parametrize("sent", ['{"reward":1}', '{ "reward": 1, "ng_perf": {"num_turns": 3} }'])
+async def test_a_result_s_line_and_its_value_tell_the_same_wall_time(shard, sent):
+    with serving(lambda _row: web.Response(text=sent, content_type="application/json")) as stub:
+        ((_, result),) = await shard.collected(stub, planned(1))
+    (saved,) = rows_of(shard.paths.output)
+    assert saved["ng_perf"] == result["ng_perf"]
+    assert list(saved["ng_perf"]) == ["total_latency_ms"]
+    assert saved["ng_perf"]["total_latency_ms"] > 0
 
 
 async def test_a_row_of_an_earlier_shard_loses_that_shard_s_name(shard, tmp_path):
@@ -185,6 +196,7 @@ def test_what_is_recorded_of_tries_without_a_result_changes_nothing_that_a_resum
     async def of_first_attempts(row):
         if row["_ng_task_index"] == 0 and not row.get("_ng_attempt_index"):
             return web.json_response(given_up)
+        arrived.set()
         await asyncio.to_thread(over.wait)
         return None
 
@@ -192,13 +204,12 @@ def test_what_is_recorded_of_tries_without_a_result_changes_nothing_that_a_resum
         results = shard.call(stub, planned(2), record_omitted_rollouts=record)
         waiting = [asyncio.ensure_future(one) for one in results]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        while len(stub.requests) < 2:
-            await asyncio.sleep(0)
+        await asyncio.to_thread(arrived.wait)
         await results.aclose()
         await asyncio.gather(*waiting, return_exceptions=True)
         over.set()
 
-    over = threading.Event()
+    arrived, over = threading.Event(), threading.Event()
     with serving(of_first_attempts) as stub:
         asyncio.run(closed_early(stub))
         assert len(rows_of(shard.paths.failures)) == 2 * record
