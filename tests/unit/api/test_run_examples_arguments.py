@@ -16,7 +16,7 @@ from stub import adding, serving
 from unit.api.direct_calls import Call, rows
 
 NOBODY = BaseServerConfig(host="127.0.0.1", port=9)
-RAISED = [
+RAISED = (
     "ShardTakenOverError",
     "RunError",
     "DirectCallError",
@@ -31,7 +31,7 @@ RAISED = [
     "HeadServerUnreachableError",
     "InvalidRolloutResult",
     "StaleRolloutResult",
-]
+)
 
 
 @pytest.fixture
