@@ -8,6 +8,7 @@ import pytest
 
 from architecture.source_tree import REPOSITORY, table, words_in_code
 from rollbook import errors
+from rollbook.api.unsupported import LATER, WITHOUT_EFFECT
 from rollbook.cli.entry import exit_code_of, gym
 from rollbook.config.attempt_cap import MAX_ATTEMPTS_VARIABLE
 from rollbook.config.collection import RolloutCollectionConfig
@@ -64,6 +65,33 @@ def test_what_says_how_a_run_is_gone_on_with_and_has_no_flag_is_listed():
     keys = {word.removeprefix("+").partition("=")[0] for word in listed if word.startswith("+")}
     assert OPENING <= keys <= RolloutCollectionConfig.model_fields.keys()
     assert f"{MAX_ATTEMPTS_VARIABLE}=N" in listed
+
+
+WITHOUT_A_FLAG = "Options without a flag"
+
+
+def test_every_option_of_a_collection_is_named():
+    named = {word.removeprefix("+").partition("=")[0] for word in words_in_code(TEXT)}
+    assert set(RolloutCollectionConfig.model_fields) - named == set()
+
+
+def test_an_option_that_is_said_to_have_no_flag_has_none():
+    listed = {words_in_code(option)[0] for option, *_ in table("cli.md", WITHOUT_A_FLAG)}
+    assert listed <= RolloutCollectionConfig.model_fields.keys()
+    assert listed & {parameter.name for parameter in VERBS["gym eval run"].params} == set()
+
+
+def test_a_default_number_of_an_option_without_a_flag_is_its_own():
+    numbers = {words_in_code(row[0])[0]: row[2] for row in table("cli.md", WITHOUT_A_FLAG) if row[2].isdecimal()}
+    fields = RolloutCollectionConfig.model_fields
+    assert {name: str(int(fields[name].default)) for name in numbers} == numbers
+    assert len(numbers) > 5
+
+
+def test_what_is_said_to_be_refused_or_without_effect_is_so():
+    _, without_effect, refused = TEXT.split(f"## {WITHOUT_A_FLAG}")[1].split("## Flags")[0].rsplit("\n\n", 3)[:3]
+    assert set(words_in_code(refused)) == LATER
+    assert set(words_in_code(without_effect)) <= WITHOUT_EFFECT
 
 
 def test_no_command_is_named_that_is_not_there():
