@@ -8,12 +8,13 @@ import json
 import random
 
 import pytest
+from aiohttp import web
 
 from cases import peer as peers
-from cases.played import FAILURES, METRICS, PLAN, RESULTS, Played, key_of
+from cases.played import FAILURES, METRICS, PLAN, RESULTS, Played, called, key_of
 from cases.stepped import SteppedRun
 from rollbook.records.event import AttemptEnded, AttemptStarted
-from stub import adding
+from stub import adding, serving
 
 SPENT = "not dispatched: dispatch budget exhausted"
 
@@ -88,6 +89,20 @@ def test_rc_54_a_budget_of_zero_starts_nothing_and_says_so(budgeted):
     assert result.stopped == "dispatch budget exhausted"
     assert [row["_ng_failure_message"] for row in run.played.rows(FAILURES)] == [SPENT] * 4
     assert run.resumed().code == 0
+
+
+def test_what_a_server_had_no_room_for_when_the_budget_ended_is_written_down_as_never_started(tmp_path):
+    with serving(lambda row: web.Response(status=503) if row["_ng_task_index"] == 0 else None) as stub:
+        played = Played(tmp_path, stub, adding(2))
+        budget = ["+dispatch_budget_s=0.5", "+drain_margin_s=0", "+record_omitted_rollouts=true"]
+        assert called(played.words("--concurrency", "1", *budget, "--retry-for", "60")).code == 3
+        assert [key_of(row) for row in played.rows(FAILURES)] == [(0, 0), (1, 0)]
+        assert {row["_ng_failure_message"] for row in played.rows(FAILURES)} == {SPENT}
+        code, told = played.status()
+        assert (code, told["coverage"]["never_started"], told["law_holds"]) == (3, 2, True)
+        stub.script = lambda _row: None
+        assert called(played.words("--resume")).code == 0
+        assert played.scored() == {(0, 0), (1, 0)}
 
 
 def test_rc_54_before_five_have_ended_there_is_no_margin_of_their_own(budgeted):

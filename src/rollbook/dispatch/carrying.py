@@ -76,10 +76,10 @@ class Carrier:
 
         """
         deadline: float | None = None
-        retries = 0
+        retries, never_ran = 0, True
         while True:
             attempt = await self._reserved(rollout)
-            if self.stop.closed.is_set():
+            if not self.supply.may_leave():
                 self.traffic.withdrawn(attempt)
                 await to_the_end(self.outstanding.refused(attempt, UNSENT))
                 return
@@ -87,17 +87,20 @@ class Carrier:
             deadline = started + self.policy.retry_for if deadline is None else deadline
             answer = await self._send(attempt, started)
             if isinstance(answer, RunAgain):
-                await to_the_end(self._cut(attempt, answer.why))
-                retry_in = 0.0
+                never_ran = False
+                with self.supply.again(rollout, never_ran=False):
+                    await to_the_end(self._cut(attempt, answer.why))
+                    goes_on = await self.supply.admitted(rollout.server, 0.0)
             else:
                 retries += 1
                 refusal = self._refusal(attempt, answer, retries, deadline)
                 if refusal is None:
                     await self._settle(attempt, answer.ending, started)
                     return
-                await to_the_end(self._refuse(attempt, refusal))
-                retry_in = refusal.retry_in
-            if not await self.supply.admitted(rollout.server, retry_in):
+                with self.supply.again(rollout, never_ran=never_ran):
+                    await to_the_end(self._refuse(attempt, refusal))
+                    goes_on = await self.supply.admitted(rollout.server, refusal.retry_in)
+            if not goes_on:
                 return
 
     async def _reserved(self, rollout: Rollout) -> Rollout:
@@ -109,6 +112,7 @@ class Carrier:
 
     async def _send(self, attempt: Rollout, started: float) -> Answer | RunAgain:
         self.outstanding.sent(attempt)
+        self.supply.sent(attempt)
         self.observe(AttemptStarted(attempt.key, attempt.attempt, started))
         flight = self.flights.begin(attempt, started)
         answer: Answer | RunAgain | None = None
@@ -150,7 +154,9 @@ class Carrier:
         await self.outstanding.refused(attempt, refusal.why)
         at = self.clock.monotonic()
         why, wait, server = refusal.why, refusal.retry_in, attempt.server
-        told = AttemptRefused(attempt.key, attempt.attempt, why, at, wait, server, refusal.status, self.policy.retry_for)
+        told = AttemptRefused(
+            attempt.key, attempt.attempt, why, at, wait, server, refusal.status, self.policy.retry_for
+        )
         self.observe(told)
 
     async def _cut(self, attempt: Rollout, why: str) -> None:

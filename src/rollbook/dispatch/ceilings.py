@@ -83,6 +83,11 @@ class Ceilings:
         its = self._servers.get(server) or self._meet(server)
         return self._in_flight < self._cap and its.in_flight < its.limit and now >= its.held_until
 
+    def is_held(self, server: str, now: float) -> bool:
+        """Whether `server` is to be left alone now, whatever room there is."""
+        its = self._servers.get(server)
+        return its is not None and now < its.held_until
+
     def began(self, server: str) -> None:
         """Count an attempt that is about to leave."""
         its = self._servers.get(server) or self._meet(server)

@@ -5,8 +5,13 @@ Rules:
   has no room is passed over, and goes first once it has; only so many are passed over.
 * Looking for the next one holds nothing up: where an iterator yields None it has found none for a while, and whatever
   else the process does has its turn. One lane looks at a time.
-* A lane that is cancelled while it looks takes no rollout with it.
+* A lane that is cancelled while it looks takes no rollout with it. What was handed out and never ran is left, like what
+  was never handed out, whatever ended its lane.
 * A budget that is used up ends admission for all that is left, and whoever looks on is told.
+* With `whole_tasks` the plan is gone through strictly in order, and a task has begun once its first rollout was handed
+  out. Its others wait for it on their server: a budget, a drain or a pause that a drain follows ends admission between
+  two tasks, and only a stop ends it within one. Nothing is handed out while one of them waits to be sent again: its
+  place is kept for it, whatever the ceiling has become.
 
 Source: collection.md §3.1, §3.4, §3.5.
 """
@@ -14,6 +19,7 @@ Source: collection.md §3.1, §3.4, §3.5.
 import asyncio
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from heapq import merge
 from itertools import count
 from typing import Final
@@ -24,6 +30,7 @@ from rollbook.dispatch.ceilings import Ceilings
 from rollbook.dispatch.stop import Stop
 from rollbook.dispatch.waiting import first_of
 from rollbook.records.event import Observe, RunNoted, observe_nothing
+from rollbook.records.identity import RolloutKey
 from rollbook.records.task import Rollout
 
 _NOTHING: Final = object()
@@ -48,10 +55,13 @@ class Supply:
         self._stop = stop
         self._clock = clock
         self._ceilings = ceilings
-        self._look_ahead = look_ahead
+        self._look_ahead = 1 if whole_tasks else look_ahead
         self._whole_tasks = whole_tasks
         self._spending = spending
         self._observe = observe
+        self._over = stop.asked if whole_tasks else stop.closed
+        self._task: int | None = None
+        self._in_hand: dict[RolloutKey, Rollout] = {}
         self._looking = asyncio.Lock()
         self._changed = asyncio.Event()
         self._passed_over: dict[str, deque[tuple[int, Rollout]]] = {}
@@ -70,46 +80,76 @@ class Supply:
     async def take(self) -> Rollout | None:
         """Return the next rollout, or None when there is none, or none is to be sent any more."""
         async with self._looking:
-            while self._may_start():
-                is_held = self.paused or (self._whole_tasks and self._retrying > 0)
-                rollout = None if is_held else self._again_in_turn() or self._next_in_plan()
+            while self._goes_on(now := self._clock.monotonic()):
+                rollout = self._again_in_turn(now) or self._next_in_plan(now)
                 if rollout is not None:
-                    self._ceilings.began(rollout.server)
-                    return rollout
-                if self._is_read and not self._passed_over:
+                    return self._handed_out(rollout)
+                if not self._may_come():
                     return None
-                await (self._wait() if is_held or self._is_full() else self._clock.sleep(0))
+                await (self._wait(now) if self._is_full() else self._clock.sleep(0))
         return None
 
-    async def admitted(self, server: str, after: float) -> bool:
-        """Wait `after` seconds, and until another attempt may be sent to `server`; False when none is any more."""
+    def may_leave(self) -> bool:
+        """Whether a rollout that was handed out may be sent now."""
+        refusal = self._refusal(self._clock.monotonic())
+        if refusal is not None and not self._whole_tasks:
+            self._drain(refusal)
+        return not self._over.is_set()
+
+    def sent(self, rollout: Rollout) -> None:
+        """Note that an attempt of `rollout` is about to leave."""
+        self._in_hand.pop(rollout.key, None)
+
+    @contextmanager
+    def again(self, rollout: Rollout, *, never_ran: bool) -> Iterator[None]:
+        """Keep the place of `rollout`, whose attempt is over, until another one was admitted or is none to come."""
+        if never_ran:
+            self._in_hand[rollout.key] = rollout
         self._retrying += 1
         try:
-            if after > 0:
-                await first_of(self._stop.closed.wait(), self._clock.sleep(after))
-            while self._may_start():
-                if not self.paused and self._has_room(server):
-                    self._ceilings.began(server)
-                    return True
-                await self._wait()
+            yield
         finally:
             self._retrying -= 1
             self.has_changed()
+
+    async def admitted(self, server: str, after: float) -> bool:
+        """Wait `after` seconds, and until another attempt may be sent to `server`; False when none is any more."""
+        if after > 0:
+            await first_of(self._over.wait(), self._clock.sleep(after))
+        while self._goes_on(now := self._clock.monotonic()):
+            if not self._is_paused() and self._has_room_again(server, now):
+                self._ceilings.began(server)
+                return True
+            await self._wait(now)
         return False
 
     def left(self) -> Iterator[Rollout | None]:
-        """Yield what was not handed out, once nothing is handed out any more."""
+        """Yield what nothing ran of, once nothing is handed out any more."""
+        yield from self._in_hand.values()
         for _, rollout in merge(*self._passed_over.values()):
             yield rollout
         yield from self._owed
 
-    def _may_start(self) -> bool:
-        if self._spending is not None and not self._stop.closed.is_set():
-            refusal = self._spending.refusal(self._clock.monotonic())
-            if refusal is not None and self._has_more():
-                self._stop.drain(refusal)
-                self._observe(RunNoted(f"{refusal}: nothing further is started; what is in flight runs to its end"))
-        return not self._stop.closed.is_set()
+    def _handed_out(self, rollout: Rollout) -> Rollout:
+        self._ceilings.began(rollout.server)
+        self._in_hand[rollout.key] = rollout
+        self._task = rollout.key.task
+        return rollout
+
+    def _goes_on(self, now: float) -> bool:
+        """Whether admission goes on; a budget that is used up ends it where it keeps something from starting."""
+        refusal = self._refusal(now)
+        if refusal is not None and self._has_more():
+            self._drain(refusal)
+        return not self._over.is_set()
+
+    def _refusal(self, now: float) -> str | None:
+        """Return why the budget lets nothing start any more, where nobody was told so yet."""
+        return None if self._spending is None or self._stop.closed.is_set() else self._spending.refusal(now)
+
+    def _drain(self, refusal: str) -> None:
+        self._stop.drain(refusal)
+        self._observe(RunNoted(f"{refusal}: nothing further is started; what is in flight runs to its end"))
 
     def _has_more(self) -> bool:
         """Whether anything is left that a refusal would keep from starting; what is found for that is kept."""
@@ -119,11 +159,26 @@ class Supply:
                 self._is_read = True
             elif isinstance(rollout, Rollout):
                 self._pass_over(rollout)
+        if self._whole_tasks:
+            return bool(self._passed_over) and not self._has_begun_one()
         return bool(self._passed_over) or self._retrying > 0
 
-    def _again_in_turn(self) -> Rollout | None:
+    def _may_come(self) -> bool:
+        """Whether another rollout may be handed out, now or later."""
+        if not self._passed_over:
+            return not self._is_read
+        return not self._stop.closed.is_set() or self._has_begun_one()
+
+    def _has_begun_one(self) -> bool:
+        """Whether the task of a rollout that was passed over has begun."""
+        return any(self._has_begun(waiting[0][1]) for waiting in self._passed_over.values())
+
+    def _has_begun(self, rollout: Rollout) -> bool:
+        return self._whole_tasks and rollout.key.task == self._task
+
+    def _again_in_turn(self, now: float) -> Rollout | None:
         """Return the first of those that were passed over and have room now."""
-        have_room = [waiting for server, waiting in self._passed_over.items() if self._has_room(server)]
+        have_room = [waiting for waiting in self._passed_over.values() if self._has_room(waiting[0][1], now)]
         if not have_room:
             return None
         first = min(have_room, key=lambda waiting: waiting[0][0])
@@ -132,7 +187,7 @@ class Supply:
             del self._passed_over[rollout.server]
         return rollout
 
-    def _next_in_plan(self) -> Rollout | None:
+    def _next_in_plan(self, now: float) -> Rollout | None:
         """Return the next rollout of the plan that has room, or None when the plan has none for a while."""
         while not self._is_full():
             try:
@@ -140,7 +195,7 @@ class Supply:
             except StopIteration:
                 self._is_read = True
                 break
-            if rollout is None or (rollout.server not in self._passed_over and self._has_room(rollout.server)):
+            if rollout is None or (rollout.server not in self._passed_over and self._has_room(rollout, now)):
                 return rollout
             self._pass_over(rollout)
         return None
@@ -152,16 +207,33 @@ class Supply:
         """Whether looking further into the plan is of no use now."""
         return self._is_read or sum(map(len, self._passed_over.values())) >= self._look_ahead
 
-    def _has_room(self, server: str) -> bool:
-        return self._ceilings.has_room(server, self._clock.monotonic())
+    def _is_paused(self) -> bool:
+        """Whether sending waits for somebody; a drain waits for nobody."""
+        return self.paused and not self._stop.closed.is_set()
 
-    async def _wait(self) -> None:
-        """Return when something may have changed: an ending, a limit, a stop, or the time that a server asked for."""
+    def _has_room(self, rollout: Rollout, now: float) -> bool:
+        """Whether `rollout`, which was not handed out yet, may be now."""
+        if self._is_paused() or (self._whole_tasks and self._retrying > 0):
+            return False
+        if self._stop.closed.is_set() and not self._has_begun(rollout):
+            return False
+        return self._ceilings.has_room(rollout.server, now)
+
+    def _has_room_again(self, server: str, now: float) -> bool:
+        """Whether another attempt may be sent to `server`; with whole tasks the place of the one before was kept."""
+        return not self._ceilings.is_held(server, now) if self._whole_tasks else self._ceilings.has_room(server, now)
+
+    async def _wait(self, looked_at: float) -> None:
+        """Return when something may have changed since `looked_at`: an ending, a limit, a stop, or a time that came."""
+        is_closed = self._stop.closed.is_set()
+        times = [self._ceilings.room_at(looked_at)]
+        if self._spending is not None and not is_closed and self._spending.deadline > looked_at:
+            times.append(self._spending.deadline)
         now = self._clock.monotonic()
-        times = [self._ceilings.room_at(now), None if self._spending is None else self._spending.deadline]
         sleeps = [self._clock.sleep(max(0.0, at - now)) for at in times if at is not None]
+        closing = self._over if is_closed else self._stop.closed
         self._waiting += 1
         try:
-            await first_of(self._changed.wait(), self._stop.closed.wait(), *sleeps)
+            await first_of(self._changed.wait(), closing.wait(), *sleeps)
         finally:
             self._waiting -= 1

@@ -111,6 +111,25 @@ async def test_a_rollout_that_waits_for_room_ends_waiting_when_the_budget_is_spe
     assert [rollout.key.task for rollout in run.dispatcher.supply.left()] == [1]
 
 
+@pytest.mark.parametrize(
+    ("late", "said"), [(5.0, None), (5.1, "5s left in dispatch budget, below the 5s drain margin")]
+)
+async def test_a_rollout_whose_number_is_late_on_disk_is_sent_only_with_the_margin_left(late, said):
+    run = Run(to_servers("env", "env"), lanes=2, budget=Budget(10.0, 5.0))
+    reserving = run.pages.hold("reserve")
+    await settled()
+    run.clock.advance(late)
+    reserving.set()
+    await settled()
+    assert len(run.desk.calls) == (0 if said else 2)
+    for call in run.desk.calls:
+        call.answer()
+    assert await run.ends() == Dispatched(said, 0)
+    assert len(run.pages.told("refused")) == (2 if said else 0)
+    assert [rollout.key.task for rollout in run.dispatcher.supply.left()] == ([0, 1] if said else [])
+    assert [type(event) for event in run.seen].count(RunNoted) == (1 if said else 0)
+
+
 async def test_a_retry_is_a_start_too():
     run = Run(to_servers("env"), lanes=1, budget=Budget(10.0), retry_for=600.0)
     await settled()

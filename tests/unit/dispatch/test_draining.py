@@ -5,7 +5,9 @@ import asyncio
 import pytest
 
 from rollbook.dispatch.dispatcher import Dispatched
+from rollbook.dispatch.flights import GivenUp
 from rollbook.dispatch.stop import Stop
+from rollbook.records.identity import RolloutKey
 from unit.dispatch.desk import Run, to_servers
 from unit.dispatch.pages import BUSY, settled
 
@@ -95,6 +97,58 @@ async def test_what_is_refused_while_the_run_drains_is_told_and_not_sent_again()
     assert await run.ends() == Dispatched("enough", 0)
     assert len(run.desk.calls) == 2
     assert [call[0] for call in run.pages.calls] == ["reserve", "reserve", "refused", "refused", "stopped"]
+
+
+def left(run):
+    return [rollout.key.task for rollout in run.dispatcher.supply.left()]
+
+
+async def test_what_was_refused_and_is_not_sent_again_is_left_as_it_was_in_the_plan():
+    run = await draining(retry_for=600.0)
+    run.desk.out[1].answer(BUSY)
+    await settled()
+    run.desk.out[0].answer()
+    assert await run.ends() == Dispatched("enough", 0)
+    rest = list(run.dispatcher.supply.left())
+    assert [(rollout.key.task, rollout.attempt) for rollout in rest] == [(1, 0), (2, 0), (3, 0)]
+
+
+async def test_what_waits_to_be_sent_again_when_its_lane_is_cut_is_left():
+    run = Run(to_servers("env", "env"), lanes=2, retry_for=600.0, grace=0.0)
+    await settled()
+    run.desk.calls[0].answer(BUSY)
+    await run.clock.asleep()
+    run.task.cancel()
+    await asyncio.gather(run.task, return_exceptions=True)
+    assert left(run) == [0]
+
+
+@pytest.mark.parametrize("end", ["drain", "request", "cancel"])
+async def test_what_was_reserved_and_not_sent_is_left(end):
+    run = Run(to_servers("env", "env", "env"), lanes=2)
+    reserving = run.pages.hold("reserve")
+    await settled()
+    run.task.cancel() if end == "cancel" else getattr(run.stop, end)("enough")
+    await settled()
+    reserving.set()
+    await asyncio.gather(run.task, return_exceptions=True)
+    assert run.desk.calls == []
+    assert left(run) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("then", [[], [BUSY]], ids=["cut", "cut and refused"])
+async def test_what_was_cut_to_run_again_was_started_and_is_not_left(then):
+    run = Run(to_servers("env", "env"), lanes=1, retry_for=600.0)
+    await settled()
+    run.dispatcher.supply.paused = not then
+    run.dispatcher.flights.find(RolloutKey(0, 0)).give_up(GivenUp.RUN_AGAIN, "asked for")
+    await settled()
+    for reply in then:
+        run.desk.out[0].answer(reply)
+        await settled()
+    run.stop.drain("enough")
+    assert await run.ends() == Dispatched("enough", 0)
+    assert left(run) == [1]
 
 
 async def test_a_drain_ends_a_wait_before_a_retry_at_once():

@@ -84,9 +84,9 @@ class Servers:
 
     def __init__(self, owed, lanes, ceilings, *, look_ahead=1, refused_once=(), **options):
         self.clock, self.stop, self.ceilings = ManualClock(), Stop(), ceilings
-        self.read, self.handed, self.out, self.again = [], [], {}, []
+        self.read, self.handed, self.out, self.again, self.over = [], [], {}, [], []
         self._refused_once = set(refused_once)
-        counted = (self.read.append(rollout.key.task) or rollout for rollout in owed)
+        counted = (rollout and (self.read.append(rollout.key.task) or rollout) for rollout in owed)
         self.supply = Supply(counted, self.stop, self.clock, ceilings, look_ahead=look_ahead, **options)
         self.look_ahead = look_ahead
         self.lanes = [asyncio.create_task(self._lane()) for _ in range(lanes)]
@@ -97,11 +97,16 @@ class Servers:
             self.handed.append(task)
             assert len(self.read) - len(self.handed) <= self.look_ahead
             await self._carried(rollout)
-            if task in self._refused_once and await self.supply.admitted(rollout.server, 0.0):
+            if task in self._refused_once:
+                with self.supply.again(rollout, never_ran=True):
+                    if not await self.supply.admitted(rollout.server, 0.0):
+                        continue
                 self.again.append(task)
                 await self._carried(rollout)
+            self.over.append(task)
 
     async def _carried(self, rollout):
+        self.supply.sent(rollout)
         limit = self.ceilings.limit
         assert limit is None or self.ceilings.in_flight <= limit
         self.out[rollout.key.task] = ended = asyncio.Event()
@@ -214,6 +219,23 @@ async def test_a_run_that_is_paused_with_nothing_left_to_start_ends():
     assert servers.handed == [0, 1]
 
 
+@pytest.mark.parametrize("lanes", [1, 2])
+async def test_a_run_that_is_paused_while_every_lane_is_busy_with_the_last_rollouts_ends(lanes):
+    servers = Servers(to_servers(*"a" * lanes), lanes, room(a=2))
+    await settled()
+    servers.supply.paused = True
+    await servers.end_all()
+    assert servers.over == [*range(lanes)]
+
+
+async def test_a_run_that_is_paused_while_its_plan_finds_nothing_for_a_while_ends_once_the_plan_does():
+    servers = Servers([*to_servers("a"), None, None], 1, room(a=2))
+    await settled()
+    servers.supply.paused = True
+    await servers.end_all()
+    assert servers.over == [0]
+
+
 async def test_a_budget_that_is_spent_while_the_run_is_paused_ends_admission():
     spending = Spending(Budget(10.0), 1000.0)
     servers = Servers(to_servers(*"a"), 1, room(a=1), spending=spending)
@@ -245,6 +267,68 @@ async def test_nothing_is_sent_to_a_server_before_the_time_that_it_named():
     await servers.end_all()
 
 
+class Hasty(ManualClock):
+    """A clock on which each look takes a second."""
+
+    def monotonic(self):
+        self.advance(1.0)
+        return super().monotonic()
+
+
+@pytest.mark.parametrize("spent_at", [*range(1, 9)])
+async def test_a_budget_that_is_spent_between_two_looks_at_the_clock_is_seen(spent_at):
+    clock, stop, ceilings = Hasty(), Stop(), Ceilings(1, auto=False)
+    ceilings.began("a")
+    spending = Spending(Budget(float(spent_at)), clock.monotonic())
+    supply = Supply(to_servers("a"), stop, clock, ceilings, spending=spending)
+    taking = asyncio.create_task(supply.take())
+    await settled()
+    clock.advance(1.0)
+    await settled()
+    clock.advance(10.0)
+    await settled()
+    assert taking.done()
+    assert await taking is None
+    assert stop.why == "dispatch budget exhausted"
+
+
+@pytest.mark.parametrize("held_for", [*range(1, 9)])
+async def test_a_hold_that_ends_between_two_looks_at_the_clock_is_seen(held_for):
+    clock, ceilings = Hasty(), Ceilings(9, auto=False)
+    supply = Supply(to_servers("a"), Stop(), clock, ceilings)
+    ceilings.began("a")
+    ceilings.ended("a", 1.0, Verdict.REFUSED, clock.monotonic(), float(held_for))
+    taking = asyncio.create_task(supply.take())
+    await settled()
+    clock.advance(10.0)
+    await settled()
+    assert taking.done()
+    assert (await taking).key.task == 0
+
+
+# What was handed out and never ran.
+
+
+async def test_what_was_handed_out_and_never_left_is_left_before_the_rest():
+    supply = supply_of(rollouts(4))
+    first, second, _ = [await supply.take() for _ in range(3)]
+    supply.sent(second)
+    assert [rollout.key.task for rollout in supply.left()] == [0, 2, 3]
+    assert first.attempt == 0
+
+
+@pytest.mark.parametrize(("never_ran", "left"), [(True, [0, 1]), (False, [1])])
+async def test_what_waits_to_be_sent_again_is_left_if_nothing_of_it_ran(never_ran, left):
+    stop = Stop()
+    supply = supply_of(rollouts(2), stop)
+    rollout = await supply.take()
+    supply.sent(rollout)
+    stop.drain("enough")
+    with supply.again(rollout, never_ran=never_ran):
+        assert not await supply.admitted(rollout.server, 60.0)
+    assert [rollout.key.task for rollout in supply.left()] == left
+
+
 async def test_a_retry_waits_for_room_as_well():
     servers = Servers(to_servers(*"aa"), 2, room(a=1), refused_once={0}, look_ahead=2)
     await settled()
@@ -255,21 +339,6 @@ async def test_a_retry_waits_for_room_as_well():
     servers.supply.has_changed()
     await servers.end_all()
     assert (servers.handed, servers.again) == ([0, 1], [0])
-
-
-async def test_where_whole_tasks_are_kept_together_nothing_new_goes_before_a_retry():
-    servers = Servers(to_servers(*"aab"), 2, room(a=1, b=1), refused_once={0}, look_ahead=3, whole_tasks=True)
-    await settled()
-    servers.ceilings.limits["a"] = 0
-    await servers.end(0)
-    await servers.end(2)
-    assert (servers.handed, servers.again) == ([0, 2], [])
-    servers.ceilings.limits["a"] = 1
-    servers.supply.has_changed()
-    await settled()
-    assert (servers.handed, servers.again) == ([0, 2], [0])
-    await servers.end_all()
-    assert servers.handed == [0, 2, 1]
 
 
 async def test_a_retry_that_waits_for_room_is_ended_by_a_stop_and_sends_nothing():
@@ -317,7 +386,7 @@ async def holds(moves, turns, plan="abaab", lanes=2, look_ahead=2):
     await settled()
     servers.clock.advance(10.0)
     await servers.end_all()
-    assert sorted([*servers.handed, *servers.left]) == [*range(len(plan))]
+    assert sorted([*servers.over, *servers.left]) == [*range(len(plan))]
     for server in set(plan):
         of_it = [task for task in servers.handed if plan[task] == server]
         assert of_it == sorted(of_it)
