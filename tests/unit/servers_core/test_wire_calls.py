@@ -137,7 +137,23 @@ async def test_a_call_that_waits_for_a_connection_uses_up_its_time():
         calls = await asyncio.gather(ask(url), ask(url), return_exceptions=True)
         endpoint.go_on.set()
     assert [type(call) for call in calls] == [TimeoutError, TimeoutError]
-    assert len(endpoint.heads) == 1
+
+
+async def test_a_call_between_servers_keeps_every_cookie_that_a_reply_sets():
+    head = b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1; path=/\r\nSet-Cookie: b=2; path=/\r\nContent-Length: 2\r\n\r\n{}"
+    endpoint = Endpoint(head)
+    async with endpoint.running() as url:
+        reply = await request("POST", url, _internal=True, json={}, cookies={"c": "3"})
+    assert {name: morsel.value for name, morsel in reply.cookies.items()} == {"a": "1", "b": "2"}
+    assert "cookie: c=3\r\n" in endpoint.heads[0].lower()
+
+
+async def test_a_reply_that_is_read_as_it_arrives_is_aiohttps():
+    endpoint = Endpoint()
+    async with endpoint.running() as url:
+        reply = await request("POST", url, _internal=True, _streamed=True, json={})
+        assert await reply.read() == b"{}"
+    assert "aiohttp" in endpoint.heads[0]
 
 
 @pytest.mark.parametrize(

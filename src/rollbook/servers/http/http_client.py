@@ -80,6 +80,7 @@ async def request(
     _single_use: bool = False,
     _gone: Callable[[], bool] | None = None,
     _model_call: bool = False,
+    _streamed: bool = False,
     **aiohttp_kwargs: Any,
 ) -> ClientResponse:
     """Send one request and return the reply, whatever its status.
@@ -87,7 +88,7 @@ async def request(
     Args:
         method: GET, POST and so on.
         url: the absolute address.
-        _internal: the call is from one of our servers to another, which gives whole replies.
+        _internal: the call is from one of our servers to another, of which it reads the whole reply.
         _max_connection_retries: the attempt with this ordinal raises; None leaves it to the grace alone.
         _server_name: the instance that is called, for messages.
         _replay: whether a request that may have been read may be sent again, `MAX_NUM_TRIES` times in all.
@@ -95,6 +96,7 @@ async def request(
         _single_use: take a connection that serves this request alone.
         _gone: tells that the server will not come up any more, which ends the grace.
         _model_call: the call is bounded as calls of a model endpoint are, unless `timeout` is given.
+        _streamed: the reply is read as it arrives; a call that says nothing of it may get a whole one.
         aiohttp_kwargs: as for `aiohttp.ClientSession.request`; `json` may hold pydantic models.
 
     Raises:
@@ -108,7 +110,7 @@ async def request(
         limits = model_call_timeout(settings, seconds_left())
         call = replace(call, options={**call.options, "timeout": limits})
     grace = settings.connect_grace_seconds if _connect_grace is None else _connect_grace
-    by_wire = (_internal or _model_call) and not _single_use and call.options.get("timeout") is limits
+    by_wire = (_internal or _model_call) and not (_single_use or _streamed) and call.options.get("timeout") is limits
     deadline = asyncio.get_running_loop().time() + grace
     attempts: _Attempts | None = None
     while True:

@@ -80,16 +80,24 @@ class LegacyAgentServer(SimpleServer):
                 data=await request.body(),
                 headers=dict(passed_on(request.headers.items())),
                 allow_redirects=False,
+                _streamed=True,
             )
         except (ClientConnectionError, TimeoutError) as error:
             late = isinstance(error, (TimeoutError, ServerTimeoutError))
             status = GATEWAY_TIMEOUT if late else BAD_GATEWAY
             return JSONResponse(f"{agent!r} did not answer {url_path}: {error!r}", status)
-        relayed = StreamingResponse(chunks(reply), reply.status)
+        relayed = await as_it_arrives(reply)
         relayed.raw_headers = [
             (name.encode("latin-1"), value.encode("latin-1")) for name, value in passed_on(reply.headers.items())
         ]
         return relayed
+
+
+async def as_it_arrives(reply: ClientResponse) -> Response:
+    """Return `reply` for passing on; one of this process is whole."""
+    if type(reply) is ClientResponse:
+        return StreamingResponse(chunks(reply), reply.status)
+    return Response(await reply.read(), reply.status)
 
 
 def passed_on(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
