@@ -141,7 +141,10 @@ def test_an_output_below_a_file_is_told_to_be_one(below, tmp_path):
 def test_an_attempt_that_was_turned_away_is_told_to_have_never_run_and_no_more(tmp_path):
     folder = RunFolder(tmp_path).asks(adding(1))
     with serving(replies({(0, 0, 0): status_reply(503)})) as stub:
-        assert folder.run(stub, "--retry-for", "5").code == 0
+        ran = folder.run(stub, "--retry-for", "5")
+    assert ran.code == 0
+    assert "turned rollouts away: 503" in ran.err
+    assert "they are sent again for up to 5 s (--retry-for)" in ran.err
     told = said(["eval", "explain", str(folder.output), "0", "0"]).out
     assert "never ran: " in told
     assert "followed" not in told

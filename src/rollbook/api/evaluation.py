@@ -37,9 +37,10 @@ from rollbook.errors import (
 from rollbook.ledger.contradictions import unplanned
 from rollbook.ledger.run import explained, files_of
 from rollbook.records.coverage import Coverage
-from rollbook.records.disposition import Disposition
+from rollbook.records.disposition import DEFAULT_RULES, Disposition
 from rollbook.records.event import Observe, RunNoted, RunPlanned
 from rollbook.records.json_values import JsonObject
+from rollbook.records.keys import NG_ENVIRONMENT_SERVER_KEY
 from rollbook.records.run_status import RunState
 from rollbook.scoring.tally import scores_of
 from rollbook.verbs.aggregate import aggregate
@@ -240,7 +241,7 @@ class _Evaluation:
             )
         if done == 0:
             raise NothingProducedError(
-                f"None of the {sent} dispatched rollouts produced a result {dict(coverage.failed_by_class)}; "
+                f"{self._none_of(sent)} produced a result {dict(coverage.failed_by_class)}; "
                 f"see {self._paths.failures}. {_what_next(coverage)}"
             )
         if self._settings.require_complete and (done < coverage.planned or coverage.owed):
@@ -248,6 +249,14 @@ class _Evaluation:
                 f"EVAL FAILED: {done}/{coverage.planned} samples completed. Partial artifacts retained at "
                 f"{self._paths.output}; run the rest with --resume"
             )
+
+    def _none_of(self, sent: int) -> str:
+        driver = self._settings.rollout_collection_driver
+        return (
+            f"None of the {sent} dispatched rollouts"
+            if driver is None
+            else f"None of the {sent} rollouts left to {driver}"
+        )
 
     async def _aggregated(self) -> list[JsonObject] | None:
         """Return the metrics that the servers computed; None when the run was stopped first."""
@@ -260,13 +269,14 @@ class _Evaluation:
         return None if aggregating.cancelled() else aggregating.result()
 
     def _result(self, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
-        notes = self._session.notes
+        notes, manifest = self._session.notes, getattr(self._session, "manifest", None)
+        rules = DEFAULT_RULES if manifest is None else self._session.rules_of(None)
         for entry in metrics:
             if "aggregation_error" in entry:
-                notes.append(f"metrics of {entry['agent_ref']} could not be computed: {entry['aggregation_error']}")
+                notes.append(_not_computed(entry))
         self.tell_notes()
         return EvaluationResult(
-            scores_of(self._session.standings),
+            scores_of(self._session.standings, rules),
             coverage,
             files_of(self._paths),
             tuple(metrics),
@@ -276,4 +286,13 @@ class _Evaluation:
             self._collecting.pace,
             self._collecting.concurrency,
             self._collecting.loop_lag,
+            None if manifest is None else manifest.run_id,
         )
+
+
+def _not_computed(entry: JsonObject) -> str:
+    """Say which server's metrics are missing, and why, in words."""
+    agent, error = entry.get("agent_ref"), entry["aggregation_error"]
+    name = agent.get("name") if isinstance(agent, dict) else entry.get(NG_ENVIRONMENT_SERVER_KEY)
+    why = f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else error
+    return f"metrics of {name} could not be computed: {why}"

@@ -54,7 +54,7 @@ class EvaluationResult:
 
     `stopped` says why the run ended before its plan did, if it did; `damaged` that it went on over damage of its files
     which is there still. `pace` says how fast the session went, `concurrency` how many rollouts it let be in flight,
-    `loop_lag` what the event loop's lag was meanwhile (p99, in seconds).
+    `loop_lag` what the event loop's lag was meanwhile (p99, in seconds). `run_id` is None where nothing was planned.
     """
 
     scores: RunScores
@@ -67,6 +67,7 @@ class EvaluationResult:
     pace: Pace = field(default_factory=Pace)
     concurrency: tuple[ConcurrencyChanged, ...] = ()
     loop_lag: float | None = None
+    run_id: str | None = None
 
 
 def deployment_for(request: EvaluationRequest) -> Deployment:

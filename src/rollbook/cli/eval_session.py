@@ -55,12 +55,13 @@ def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) ->
     except RunError as error:
         return _told(error, request, stop, as_json=as_json)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        _say_how_to_go_on(settings)
+        _say_how_to_go_on(settings, finished=_has_lines(settings))
         raise KeyboardInterrupt from None
-    _show(result, as_json=as_json)
+    code = _exit_code(result, settings, stop)
+    _show(result, code, as_json=as_json)
     if result.stopped is not None:
-        _say_how_to_go_on(settings)
-    return _exit_code(result, settings, stop)
+        _say_how_to_go_on(settings, finished=result.coverage.settled_with_result > 0)
+    return code
 
 
 def _exit_code(result: EvaluationResult, settings: RolloutCollectionConfig, stop: Stop) -> int:
@@ -71,26 +72,46 @@ def _exit_code(result: EvaluationResult, settings: RolloutCollectionConfig, stop
 
 def _told(error: RunError, request: EvaluationRequest, stop: Stop, *, as_json: bool) -> int:
     """Show what a run came to that ended without what it promised, and return the exit code."""
-    result = error.result
-    if stop.why is not None:
-        _say_how_to_go_on(request.settings)
+    result, settings = error.result, request.settings
     if not isinstance(result, EvaluationResult):
-        if isinstance(error, RunStoppedError) and stop.exit_code is not None:
-            note(str(error))
-            return stop.exit_code
-        raise error
-    _show(result, as_json=as_json)
+        return _without_result(error, settings, stop)
+    code = _code_after(error, result, settings, stop)
+    _show(result, code, as_json=as_json)
     say_error(str(error))
+    is_of_no_use = isinstance(error, EarlyStopError) and not error.resumable
+    if not is_of_no_use and (result.coverage.owed or stop.why is not None):
+        _say_how_to_go_on(settings, finished=result.coverage.settled_with_result > 0)
+    return code
+
+
+def _code_after(error: RunError, result: EvaluationResult, settings: RolloutCollectionConfig, stop: Stop) -> int:
+    """Return the exit code of a run that ended with `error` and came to `result`."""
     if isinstance(error, EarlyStopError) and not error.resumable:
         return RunError.exit_code
-    code = _exit_code(result, request.settings, stop)
+    code = _exit_code(result, settings, stop)
     return code or (error.exit_code if isinstance(error, LedgerError) else code)
 
 
-def _say_how_to_go_on(settings: RolloutCollectionConfig) -> None:
+def _without_result(error: RunError, settings: RolloutCollectionConfig, stop: Stop) -> int:
+    """Tell of an error that left nothing to show; without a stop, that is for whoever called."""
+    if stop.why is None:
+        raise error
+    is_asked_for = isinstance(error, RunStoppedError) and stop.exit_code is not None
+    (note if is_asked_for else say_error)(str(error))
+    _say_how_to_go_on(settings, finished=_has_lines(settings))
+    return error.exit_code if stop.exit_code is None or not is_asked_for else stop.exit_code
+
+
+def _has_lines(settings: RolloutCollectionConfig) -> bool:
+    output = Path(settings.output_jsonl_fpath)
+    return output.exists() and output.stat().st_size > 0
+
+
+def _say_how_to_go_on(settings: RolloutCollectionConfig, *, finished: bool) -> None:
     output = Path(settings.output_jsonl_fpath)
     if output.exists() or RunPaths(output).manifest.exists():
-        note(f"What finished is in {output}. Go on with:\n  {resume_command(sys.argv)}")
+        where = f"What finished is in {output}. " if finished else ""
+        note(f"{where}Go on with:\n  {resume_command(sys.argv)}")
 
 
 async def _watched(request: EvaluationRequest, view: View, clock: Clock, stop: Stop) -> EvaluationResult:
@@ -106,18 +127,24 @@ def log_dir_of(cfg: DictConfig) -> Path | None:
 
 
 def _dispatch(result: EvaluationResult) -> JsonObject:
-    """Return how the session's rollouts were sent: seconds from the first send to the last commit, and the limits."""
-    pace = result.pace
+    """Return how the session's rollouts were sent: seconds from the first send to the last commit, and the limits.
+
+    The limits are timed in seconds from the session's start, which is when the first of them came into force.
+    """
+    pace, changes = result.pace, result.concurrency
+    began = changes[0].at if changes else 0.0
     told = {"attempts": pace.started, "ended": pace.ended, "refused": pace.refused, "seconds": pace.seconds}
-    history = [asdict(change) for change in result.concurrency]
+    history = [asdict(change) | {"at": change.at - began} for change in changes]
     rates: JsonObject = {"rollouts_per_second": pace.per_second, "event_loop_lag_p99": result.loop_lag}
     return {"dispatch": told | rates | {"concurrency": history}}
 
 
-def _show(result: EvaluationResult, *, as_json: bool) -> None:
+def _show(result: EvaluationResult, code: int, *, as_json: bool) -> None:
     report = (result.scores, result.coverage, result.files)
     if as_json:
-        say_json(json_report(*report) | _dispatch(result) | {"metrics": list(result.metrics), "notes": [*result.notes]})
+        end: JsonObject = {"run_id": result.run_id, "stopped": result.stopped, "exit_code": code}
+        more: JsonObject = {"metrics": list(result.metrics), "notes": [*result.notes]}
+        say_json(end | json_report(*report) | _dispatch(result) | more)
     elif sys.stdout.isatty():
         _draw(*report)
     else:

@@ -1,7 +1,7 @@
 """The report of a run as text: who did how well, over what, where to look first, and where the files are.
 
 Rules:
-* As a string, the report is 80 columns wide and holds no colour codes; a path is never broken.
+* As a string, the report is 80 columns wide and holds no colour codes; no path and no word of a line is ever broken.
 * The terminal library is loaded for a report that has to be folded, and no sooner.
 
 Source: collection.md §6.6; cases RC-61, RC-71.
@@ -32,5 +32,5 @@ def folded(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]) -> 
 
     text = StringIO()
     console = Console(file=text, width=WIDTH, color_system=None, force_terminal=False, legacy_windows=False)
-    console.print(laid_out(scores, coverage, files), crop=False)
+    console.print(laid_out(scores, coverage, files, WIDTH), crop=False)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")

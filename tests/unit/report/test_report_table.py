@@ -101,8 +101,13 @@ def test_brackets_in_a_name_are_no_markup():
 
 
 def test_every_line_but_a_path_fits_into_eighty_columns():
-    lines = render(*report(("agent_with_a_name_" * 9,))).splitlines()
+    lines = render(*report(("agent_with_a_name_of_40_columns_or_so",))).splitlines()
     assert max(len(line) for line in lines if not line.startswith("rollouts:")) <= 80
+
+
+def test_no_word_of_a_line_is_broken_however_long_it_is():
+    name = "agent_with_a_name_" * 9
+    assert f"\n{name}\ntask 3: mean n/a, 0 of 2 rollouts scored" in render(*report((name,)))
 
 
 def test_without_records_the_text_says_so_instead_of_a_number():
