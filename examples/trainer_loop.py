@@ -10,7 +10,7 @@ Each step takes a few tasks, several rollouts of each, and hands the groups that
 * `--policy n_of_m --enough 3`: every group, with the first three of its rollouts; the stragglers are cancelled.
 
 Stop it or kill it, and start it again with the same words: steps that were trained on are not run again, the step that
-was broken gets what its shard lacks, and the loop goes on. docs/training.md tells how.
+was broken gets what its shard lacks, by the same policy, and the loop goes on. docs/training.md tells how.
 """
 
 import argparse
@@ -30,6 +30,7 @@ SERVERS = (
     "resources_servers/mcqa/configs/mcqa.yaml",
     "responses_api_models/simulated_model/configs/simulated_model.yaml",
 )
+HELPER = rollbook.RolloutCollectionHelper(reuse_server_client=True)
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,13 @@ class Loop:
     def rows(self, step: int) -> list[Row]:
         """Return the rollouts of a step, one row each."""
         tasks = [self.questions[(step * self.tasks + n) % len(self.questions)] for n in range(self.tasks)]
-        helper, config = rollbook.RolloutCollectionHelper(), rollbook.get_global_config_dict()
-        return helper.preprocess_examples(tasks, num_repeats=self.repeats, global_config_dict=config)
+        config = rollbook.get_global_config_dict()
+        return HELPER.preprocess_examples(tasks, num_repeats=self.repeats, global_config_dict=config)
+
+    @property
+    def leaves_stragglers(self) -> bool:
+        """Whether a group may be whole before all of its rollouts ended."""
+        return self.enough < self.repeats
 
     @property
     def trained_on(self) -> int:
@@ -97,7 +103,7 @@ class Groups:
 async def collected(loop: Loop, step: int, head: rollbook.BaseServerConfig) -> Groups:
     """Send a step's rollouts, at most so many at once, until its groups are complete or its time is up."""
     groups = Groups(loop)
-    completions = rollbook.RolloutCollectionHelper().run_examples(
+    completions = HELPER.run_examples(
         loop.rows(step),
         head,
         route_failures_to_sidecar=True,
@@ -121,20 +127,38 @@ async def collected(loop: Loop, step: int, head: rollbook.BaseServerConfig) -> G
     return groups
 
 
+def saved(loop: Loop, step: int) -> Groups:
+    """Return the groups that the shard of a step holds; a line counts once it is whole."""
+    groups = Groups(loop)
+    for line in loop.shard(step).read_bytes().splitlines(keepends=True):
+        if line.endswith(b"\n"):
+            result = json.loads(line)
+            groups.add(result, result)
+    return groups
+
+
 async def completed(loop: Loop, step: int) -> Groups:
-    """Send what the shard of a step lacks, and return its groups, with the results that it had."""
+    """Send what the shard of a step lacks, and wait for it no longer than the policy does."""
     config = rollbook.RolloutCollectionConfig(
         input_jsonl_fpath=str(rollbook.materialized_path_for(loop.shard(step))),
         output_jsonl_fpath=str(loop.shard(step)),
         resume_from_cache=True,
+        route_failures_to_sidecar=True,
         num_samples_in_parallel=loop.at_once,
-        dispatch_budget_s=loop.seconds,
         disable_aggregation=True,
     )
-    groups = Groups(loop)
-    for result in await rollbook.RolloutCollectionHelper().run_from_config(config):
-        groups.add(result, result)
-    return groups
+    sending = asyncio.create_task(HELPER.run_from_config(config))
+    try:
+        async with asyncio.timeout(loop.seconds):
+            while not sending.done() and not (loop.leaves_stragglers and saved(loop, step).are_all):
+                await asyncio.wait({sending}, timeout=0.2)
+    except TimeoutError:
+        pass
+    finally:  # what runs is cancelled; where every rollout failed there is no result to return, and no group
+        sending.cancel()
+        with suppress(asyncio.CancelledError, rollbook.NothingProducedError):
+            await sending
+    return saved(loop, step)
 
 
 def train_on(groups: Sequence[Sequence[float]]) -> float:
@@ -173,7 +197,7 @@ async def served(head: str | None, answers: Path) -> AsyncIterator[rollbook.Base
         yield embedded.head_server_config
 
 
-async def main() -> None:
+async def main(said_words: Sequence[str] | None = None) -> None:
     """Read the words, and go."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("out", type=Path, help="the folder of shards and checkpoint")
@@ -183,8 +207,12 @@ async def main() -> None:
         words.add_argument(f"--{name}", type=int, default=default)
     words.add_argument("--policy", choices=("wait", "deadline", "n_of_m"), default="wait")
     words.add_argument("--enough", type=int, help="how many rollouts make a group; all, unless the policy is n_of_m")
-    words.add_argument("--seconds", type=float, help="how long a step may take, where the policy is deadline")
-    said = vars(words.parse_args())
+    words.add_argument("--seconds", type=float, help="how long a step may take; the policy deadline needs it")
+    said = vars(words.parse_args(said_words))
+    if said["policy"] == "deadline" and said["seconds"] is None:
+        words.error("--policy deadline needs --seconds: how long a step may take")
+    if said["enough"] is not None and (said["policy"] != "n_of_m" or not 1 <= said["enough"] <= said["repeats"]):
+        words.error(f"--enough is of --policy n_of_m, and from 1 to the {said['repeats']} of --repeats")
     head, rows = said.pop("head"), rollbook.resolve_read_path(said.pop("input")).resolve()
     said |= {"enough": said["enough"] or said["repeats"], "questions": list(map(json.loads, rows.open()))}
     said["out"].mkdir(parents=True, exist_ok=True)

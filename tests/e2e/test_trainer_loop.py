@@ -1,6 +1,7 @@
-"""The trainer's loop of examples/, as processes of their own against a server that writes down what it was asked."""
+"""The trainer's loop of examples/ against a server that keeps what it was asked: here, and as a process that dies."""
 
 import asyncio
+import importlib.util
 import json
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from rollbook.verbs.status import run_status
 from run_folder import identity, rows_of
@@ -20,61 +22,78 @@ REPOSITORY = Path(__file__).parents[2]
 LOOP = REPOSITORY / "examples" / "trainer_loop.py"
 TASKS, REPEATS, STEPS = 2, 4, 3
 STUCK = "add 3 and 3"  # the second task of step 1
+FOR_EVER = 1 << 20
+
+_SPEC = importlib.util.spec_from_file_location("trainer_loop", LOOP)
+trainer_loop = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(trainer_loop)
 
 
 class Stuck:
-    """Answers every row but the first attempts at one task, which it leaves without a reply."""
+    """Leaves `count` rollouts of one task without a reply, and says when `told_at` of them have come.
 
-    def __init__(self, count):
-        self.left, self.arrived, self.waiting = count, threading.Event(), []
+    Further attempts at it are answered by `later`.
+    """
+
+    def __init__(self, count, told_at, later):
+        self.left, self.to_come, self.later = count, told_at, later
+        self.arrived, self.waiting = threading.Event(), []
 
     async def __call__(self, row):
-        asked = row["responses_create_params"]["input"]
-        if asked != STUCK or row.get("_ng_attempt_index") or self.left == 0:
-            return
-        self.left -= 1
+        if row["responses_create_params"]["input"] != STUCK:
+            return None
+        if row.get("_ng_attempt_index") and self.later is not None:
+            return self.later(row)
         if self.left == 0:
+            return None
+        self.left, self.to_come = self.left - 1, self.to_come - 1
+        if self.to_come == 0:
             self.arrived.set()
         loop, released = asyncio.get_running_loop(), asyncio.Event()
         self.waiting.append(lambda: loop.call_soon_threadsafe(released.set))
         await released.wait()
+        return None
 
 
 @contextmanager
-def serving_but(count):
+def serving_but(count, told_at=2, later=lambda _row: None):
     """Serve with so many requests that are left without a reply until the end."""
-    stuck = Stuck(count)
+    stuck = Stuck(count, told_at, later)
     with serving(stuck) as stub:
         yield stub, stuck
         for release in stuck.waiting:
             release()
 
 
-@contextmanager
-def trainer(stub, folder, *flags):
+def words(stub, folder, *flags):
     (folder / "questions.jsonl").write_bytes(lines(adding(TASKS * STEPS)))
     sizes = {"steps": STEPS, "tasks": TASKS, "repeats": REPEATS, "at-once": 2}
-    words = [word for name, size in sizes.items() for word in (f"--{name}", str(size))]
-    command = [sys.executable, LOOP, "--head", f"127.0.0.1:{stub.port}"]
-    process = subprocess.Popen(
-        [*command, folder / "out", "--input", folder / "questions.jsonl", *words, *flags],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    named = [word for name, size in sizes.items() for word in (f"--{name}", str(size))]
+    where = [str(folder / "out"), "--head", f"127.0.0.1:{stub.port}", "--input", str(folder / "questions.jsonl")]
+    return [*where, *named, *flags]
 
 
-def told(stub, folder, *flags):
-    """Run the loop to its end, and return the lines that it told."""
-    with trainer(stub, folder, *flags) as process:
-        out, err = process.communicate(timeout=100)
-        assert process.returncode == 0, err
-        return out.splitlines()
+@pytest.fixture
+def told(tmp_path, capsys):
+    """Return a function that runs the loop to its end and gives the lines that it told, each up to its comma."""
+
+    def _told(stub, *flags):
+        asyncio.run(trainer_loop.main(words(stub, tmp_path, *flags)))
+        return [line.split(",")[0] for line in capsys.readouterr().out.splitlines()]
+
+    return _told
+
+
+def stopped(stub, stuck, folder):
+    """Stop the loop in the step whose second task is stuck."""
+
+    async def _stopped():
+        loop = asyncio.create_task(trainer_loop.main(words(stub, folder)))
+        await asyncio.to_thread(stuck.arrived.wait, 60)
+        loop.cancel()
+        await asyncio.wait({loop})
+
+    asyncio.run(_stopped())
 
 
 def shard(folder, step):
@@ -86,19 +105,20 @@ def scored(folder):
 
 
 @pytest.mark.parametrize("death", [signal.SIGKILL, signal.SIGTERM])
-def test_a_loop_that_died_in_a_step_asks_no_finished_rollout_again_and_delivers_every_group(tmp_path, death):
+def test_a_loop_that_died_in_a_step_asks_no_finished_rollout_again_and_delivers_every_group(tmp_path, told, death):
     with serving_but(2) as (stub, stuck):
-        with trainer(stub, tmp_path) as process:
+        command = [sys.executable, LOOP, *words(stub, tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert stuck.arrived.wait(60)
             process.send_signal(death)
             first, _ = process.communicate(timeout=60)
         finished = [identity(row) for row in rows_of(shard(tmp_path, 1))]
         assert finished == [(0, repeat, 0) for repeat in range(REPEATS)]
         before = list(stub.requests)
-        second = told(stub, tmp_path)
+        second = told(stub)
         asked_for = len(stub.requests)
-        assert (told(stub, tmp_path), len(stub.requests)) == ([], asked_for)
-    assert [line.split(",")[0] for line in (*first.splitlines(), *second)] == [
+        assert (told(stub), len(stub.requests)) == ([], asked_for)
+    assert [first.split(",")[0], *second] == [
         "step 0 run: 2 of 2 groups",
         "step 1 taken up where it had stopped: 2 of 2 groups",
         "step 2 run: 2 of 2 groups",
@@ -111,26 +131,66 @@ def test_a_loop_that_died_in_a_step_asks_no_finished_rollout_again_and_delivers_
     assert scored(tmp_path) == [TASKS * REPEATS] * STEPS
 
 
-def test_enough_rollouts_make_a_group_and_stragglers_are_cancelled(tmp_path):
+def test_enough_rollouts_make_a_group_and_stragglers_are_cancelled(tmp_path, told):
     with serving_but(1) as (stub, _):
-        lines_told = told(stub, tmp_path, "--policy", "n_of_m", "--enough", "3")
-    assert [line.split(",")[0] for line in lines_told] == [f"step {step} run: 2 of 2 groups" for step in range(STEPS)]
+        lines_told = told(stub, "--policy", "n_of_m", "--enough", "3")
+    assert lines_told == [f"step {step} run: 2 of 2 groups" for step in range(STEPS)]
     assert run_status(shard(tmp_path, 1)).coverage.scored < TASKS * REPEATS
 
 
-def test_a_group_that_is_not_whole_in_time_is_not_delivered(tmp_path):
+def test_a_group_that_is_not_whole_in_time_is_not_delivered(tmp_path, told):
     with serving_but(2) as (stub, _):
-        lines_told = told(stub, tmp_path, "--policy", "deadline", "--seconds", "4")
-    assert lines_told[1].startswith("step 1 run: 1 of 2 groups")
+        lines_told = told(stub, "--policy", "deadline", "--seconds", "3")
+    assert lines_told[1] == "step 1 run: 1 of 2 groups"
     assert json.loads((tmp_path / "out" / "checkpoint.json").read_bytes()) == {"steps": STEPS}
 
 
-def test_the_loop_serves_itself_where_no_server_is_named(tmp_path):
-    command = [sys.executable, LOOP, tmp_path / "out", "--steps", "1", "--tasks", "2", "--repeats", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("step 0 run: 2 of 2 groups")
+@pytest.mark.parametrize(
+    ("count", "policy", "groups"),
+    [(FOR_EVER, ("deadline", "--seconds", "3"), 1), (3, ("n_of_m", "--enough", "3"), 2)],
+    ids=["deadline", "n_of_m"],
+)
+def test_a_step_that_was_broken_is_waited_for_as_long_as_its_policy_says(tmp_path, told, count, policy, groups):
+    with serving_but(count, later=None) as (stub, stuck):
+        stopped(stub, stuck, tmp_path)
+        lines_told = told(stub, "--policy", *policy)
+    assert f"step 1 taken up where it had stopped: {groups} of 2 groups" in lines_told
+    assert json.loads((tmp_path / "out" / "checkpoint.json").read_bytes()) == {"steps": STEPS}
+
+
+def test_rollouts_that_fail_when_a_step_is_taken_up_leave_their_group_out_and_the_loop_goes_on(tmp_path, told):
+    with serving_but(2, later=lambda _row: web.Response(status=500)) as (stub, stuck):
+        stopped(stub, stuck, tmp_path)
+        lines_told = told(stub)
+    assert lines_told[-2:] == ["step 1 taken up where it had stopped: 1 of 2 groups", "step 2 run: 2 of 2 groups"]
+
+
+def test_a_step_of_which_every_rollout_fails_leaves_no_group_and_the_loop_goes_on(told):
+    with serving(lambda _row: web.Response(status=500)) as stub:
+        lines_told = told(stub, "--steps", "1", "--tasks", "1", "--repeats", "2")
+    assert lines_told == ["step 0 run: 0 of 1 groups"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--policy", "deadline"], "--policy deadline needs --seconds"),
+        (["--policy", "n_of_m", "--enough", "5"], "--enough is of --policy n_of_m, and from 1 to the 4 of --repeats"),
+        (["--policy", "n_of_m", "--enough", "0"], "--enough is of --policy n_of_m, and from 1 to the 4 of --repeats"),
+        (["--enough", "3"], "--enough is of --policy n_of_m"),
+    ],
+)
+def test_words_that_make_no_policy_are_refused(tmp_path, capsys, flags, said):
+    with pytest.raises(SystemExit):
+        asyncio.run(trainer_loop.main([str(tmp_path / "out"), *flags]))
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_loop_serves_itself_where_no_server_is_named(tmp_path, capsys):
+    asyncio.run(trainer_loop.main([str(tmp_path / "out"), "--steps", "1", "--tasks", "2", "--repeats", "2"]))
+    assert capsys.readouterr().out.startswith("step 0 run: 2 of 2 groups")
 
 
 def test_the_loop_is_short_enough_to_be_read():
-    assert len(LOOP.read_text(encoding="utf-8").splitlines()) <= 200
+    assert len(LOOP.read_text(encoding="utf-8").splitlines()) <= 230

@@ -4,7 +4,6 @@ import asyncio
 import copy
 import json
 import shlex
-import threading
 
 import pytest
 from aiohttp import web
@@ -187,37 +186,6 @@ async def test_a_try_that_its_agent_gave_up_is_an_omitted_row_or_nothing(shard, 
         assert [row["_ng_omitted_rollout"] for row in rows] == [True] * record
         assert [row["_ng_run_id"] for row in rows] == [shard.manifest()["run_id"]] * record
         assert shard.status()["coverage"]["interrupted"] == 1
-
-
-@pytest.mark.parametrize("record", [True, False])
-def test_what_is_recorded_of_tries_without_a_result_changes_nothing_that_a_resume_runs(shard, record):
-    given_up = {"_ng_no_persist": True, "_ng_failure_class": "kill_shaped"}
-
-    async def of_first_attempts(row):
-        if row["_ng_task_index"] == 0 and not row.get("_ng_attempt_index"):
-            return web.json_response(given_up)
-        arrived.set()
-        await asyncio.to_thread(over.wait)
-        return None
-
-    async def closed_early(stub):
-        results = shard.call(stub, planned(2), record_omitted_rollouts=record)
-        waiting = [asyncio.ensure_future(one) for one in results]
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.to_thread(arrived.wait)
-        await results.aclose()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        over.set()
-
-    arrived, over = threading.Event(), threading.Event()
-    with serving(of_first_attempts) as stub:
-        asyncio.run(closed_early(stub))
-        assert len(rows_of(shard.paths.failures)) == 2 * record
-        coverage = shard.status()["coverage"]
-        assert (coverage["interrupted"], coverage["held_interrupted"]) == (2, 0)
-        assert shard.told()["members"][0]["remaining"] == 2
-        assert shard.resumed(stub).code == 0
-    assert sorted(identities(shard.paths.output)) == [(0, 0, 1), (1, 0, 1)]
 
 
 @pytest.mark.parametrize("record", [True, False])
