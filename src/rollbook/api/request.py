@@ -19,7 +19,7 @@ from rollbook.records.event import ConcurrencyChanged, Observe, observe_nothing
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Coverage
 from rollbook.scoring.tally import RunScores
-from rollbook.servers.serving.deployment import Deployment
+from rollbook.servers.serving.deployment import Deployment, hosts_servers
 from rollbook.telemetry.pace import Pace
 from rollbook.telemetry.sink import Sink
 
@@ -86,7 +86,6 @@ def deployment_for(request: EvaluationRequest) -> Deployment:
             logs = request.log_dir or _logs_beside(settings)
             return ProcessDeployment(config, logs, connect_grace=grace, connect_seconds=seconds, max_reply_bytes=most)
         case ServeMode.NONE:
-            from rollbook.servers.http.embedded_registry import hosts_servers  # noqa: PLC0415  the same
             from rollbook.servers.serving.remote import RemoteDeployment  # noqa: PLC0415  the same
 
             head = BaseServerConfig.model_validate(OmegaConf.to_container(config.head_server, resolve=True))

@@ -29,6 +29,15 @@ __all__ = ["CONNECT_GRACE_SECONDS", "CONNECT_SECONDS", "MAX_REPLY_BYTES", "Deplo
 _EMBEDDED: Final = "rollbook.servers.http.embedded_registry"
 
 
+def hosts_servers() -> bool:
+    """Whether servers run in this process; where nothing has brought them along, none do."""
+    if _EMBEDDED not in sys.modules:
+        return False
+    from rollbook.servers.http import embedded_registry  # noqa: PLC0415  brings aiohttp along
+
+    return embedded_registry.hosts_servers()
+
+
 class Deployment(Protocol):
     """A set of servers under one configuration."""
 
