@@ -80,9 +80,8 @@ def say_shares(case: Case, rates: dict[str, float]) -> None:
         share = rates[durability] / limit
         name = f"{case.rollouts} x {case.reply} B, {durability}"
         said = "ok" if share >= least else "UNDER"
-        print(
-            f"{name:34} {rates[durability]:8.0f}/s  aiohttp {limit:8.0f}/s  {share:6.1%} of it (least {least:.0%})  {said}"
-        )
+        found = f"{rates[durability]:8.0f}/s  aiohttp {limit:8.0f}/s"
+        print(f"{name:34} {found}  {share:6.1%} of it (least {least:.0%})  {said}", flush=True)
 
 
 if __name__ == "__main__":

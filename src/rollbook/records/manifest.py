@@ -52,8 +52,8 @@ class RunManifest(BaseModel):
 
     `output`: the name of the file of results; other names of that stem are not this run's. `adopted`: rows that name no
     run belong to it as well. `unreserved`: so many records of attempts of which no log tells were there when it was
-    adopted, or told to go on without them. `not_resumable`: why a resume refuses the run. `group_scored`: repeats of a task are scored together. Source: collection.md
-    §1.8.
+    adopted, or told to go on without them. `not_resumable`: why a resume refuses the run. `group_scored`: repeats of a
+    task are scored together. Source: collection.md §1.8.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
