@@ -110,7 +110,7 @@ def test_a_drained_run_waits_for_what_is_in_flight_ends_with_3_and_owes_the_rest
     held.let_go()
     said = started.ended()
     assert said.code == 3
-    assert "drained by ctl" in said.err
+    assert "Stopped early: drained by ctl." in said.err
     assert "--resume" in said.err
     assert len(played.stub.asked) == len(played.scored()) == len(played.rows(RESULTS)) == 4
     assert played.rows(FAILURES) == []

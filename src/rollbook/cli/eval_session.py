@@ -60,6 +60,7 @@ def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) ->
     code = _exit_code(result, settings, stop)
     _show(result, code, as_json=as_json)
     if result.stopped is not None:
+        note(f"Stopped early: {result.stopped}.")
         _say_how_to_go_on(settings, finished=result.coverage.settled_with_result > 0)
     return code
 
