@@ -146,7 +146,7 @@ class Ceilings:
         self._bound(hard)
         for its in self._servers.values():
             self._rebound(its)
-        self._say(ConcurrencyChanged(self._cap, "asked for", now))
+        self._say(ConcurrencyChanged(self.limit or self._cap, "asked for", now))
 
     def room_at(self, now: float) -> float | None:
         """Return when the first server that is held off takes requests again; None when none is."""
