@@ -191,8 +191,7 @@ async def test_a_run_that_is_given_the_reins_back_finds_its_limit_again():
     steering.set_limit(1)
     assert ceilings.limit == 1
     assert steering.set_limit(None) is None
-    assert ceilings.history[-1].limit == 40
-    assert ceilings.limit < 40
+    assert ceilings.history[-1].limit == ceilings.limit < 40
     await over(run)
 
 
