@@ -8,15 +8,16 @@ Rules:
 Source: collection.md §2.1 to §2.7, §2.12.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rollbook.errors import InputError
 from rollbook.plan.options import PlanOptions
 from rollbook.plan.repeats import PerKey, seeded
 from rollbook.plan.rollout_ids import RolloutIds
 from rollbook.plan.targets import Routing, Target, route
+from rollbook.plan.tasks import RolloutCounts, TaskNumbers
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, is_index
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.keys import (
@@ -28,6 +29,14 @@ from rollbook.records.keys import (
 from rollbook.records.source import SourceRow, is_materialized
 
 
+class _Task(NamedTuple):
+    """A task that is repeated: its number, what every repeat holds, and the row that it is made of."""
+
+    number: int
+    base: JsonObject
+    source: SourceRow
+
+
 @dataclass(slots=True)
 class Expansion:
     """One pass over source rows. Iterate `rows` to its end; then `notes` says what a person should know."""
@@ -37,8 +46,8 @@ class Expansion:
     _repeats: PerKey[int] = field(init=False)
     _seeds: PerKey[bool] = field(init=False)
     _counted: tuple[int, tuple[int, int] | None] | None = None
-    _task_of: dict[bytes, int] = field(default_factory=dict)
-    _next_rollout: Counter[int] = field(default_factory=Counter)
+    _task_of: TaskNumbers = field(default_factory=TaskNumbers)
+    _rollouts: RolloutCounts = field(default_factory=RolloutCounts)
     _ids: RolloutIds = field(default_factory=RolloutIds)
     _unrouted: list[str] = field(default_factory=list)
     _replaced: dict[tuple[str, str], None] = field(default_factory=dict)
@@ -56,24 +65,23 @@ class Expansion:
                 an id that names several rollouts; each lists every row at fault, after the last row was looked at.
 
         """
-        for source in self._limited(self._chosen(sources)):
+        for source, number in self._limited(self._chosen(sources)):
             routing = route(source, self.options)
             if routing is None:
                 self._unrouted.append(source.place)
                 continue
             if routing.replaced:
                 self._replaced[routing.replaced] = None
-            base = self._prepared(source)
+            task = _Task(number, self._prepared(source, number), source)
             for target in routing.targets:
-                yield from self._repeated(base, target, routing, source)
+                yield from self._repeated(task, target, routing)
         self._finish()
         self._forget()
 
     def _forget(self) -> None:
         """Keep nothing of the tasks but what is asked about them: a plan is folded next, which takes as much again."""
         self._counted = self.tasks, self.largest_task
-        self._task_of.clear()
-        self._next_rollout.clear()
+        self._task_of, self._rollouts = TaskNumbers(), RolloutCounts()
 
     def _chosen(self, sources: Iterable[SourceRow]) -> Iterator[SourceRow]:
         wanted = self.options.task_ids
@@ -88,15 +96,18 @@ class Expansion:
                 yield source
         self._ids_found = seen
 
-    def _limited(self, sources: Iterable[SourceRow]) -> Iterator[SourceRow]:
+    def _limited(self, sources: Iterable[SourceRow]) -> Iterator[tuple[SourceRow, int]]:
+        """Yield rows with the numbers of their tasks."""
         limit = self.options.limit
         for source in sources:
             digest = source.digest
-            if digest not in self._task_of:
+            task = self._task_of.get(digest)
+            if task is None:
                 if limit is not None and self.tasks >= limit:
                     continue
-                self._task_of[digest] = self._task_index(source)
-            yield source
+                task = self._task_index(source)
+                self._task_of.add(digest, task)
+            yield source, task
         if limit is not None and limit > self.tasks:
             self.notes.append(f"limit {limit} is more than the {self.tasks} tasks there are; all of them run")
 
@@ -110,13 +121,13 @@ class Expansion:
         """The task with most rollouts so far, and how many it has; None as long as there is none."""
         if self._counted is not None:
             return self._counted[1]
-        return max(self._next_rollout.items(), key=lambda item: item[1], default=None)
+        return self._rollouts.largest()
 
     def _task_index(self, source: SourceRow) -> int:
         supplied = source.row.get(TASK_INDEX_KEY_NAME)
         return supplied if isinstance(supplied, int) and is_index(supplied) else len(self._task_of)
 
-    def _prepared(self, source: SourceRow) -> JsonObject:
+    def _prepared(self, source: SourceRow, task: int) -> JsonObject:
         row = dict(source.row)
         if is_materialized(row):
             self._refuse_flat_options(source)
@@ -125,7 +136,7 @@ class Expansion:
                 row[RESPONSES_CREATE_PARAMS_KEY] = _merged(row.get(RESPONSES_CREATE_PARAMS_KEY), self.options.overrides)
             if self.options.skills_ref is not None:
                 row[SKILLS_REF_KEY] = dict(self.options.skills_ref)
-        row[TASK_INDEX_KEY_NAME] = self._task_of[source.digest]
+        row[TASK_INDEX_KEY_NAME] = task
         return row
 
     def _refuse_flat_options(self, source: SourceRow) -> None:
@@ -136,20 +147,19 @@ class Expansion:
         if options:
             raise InputError(f"{source.place}: {', '.join(options)} cannot be applied to a materialized episode task")
 
-    def _repeated(self, base: JsonObject, target: Target, routing: Routing, source: SourceRow) -> Iterator[JsonObject]:
+    def _repeated(self, task: _Task, target: Target, routing: Routing) -> Iterator[JsonObject]:
+        number, base, source = task
         count = self._repeats.find(target.agent, routing.basis) or 0
         add_seed = bool(self._seeds.find(target.agent, routing.basis))
         if add_seed and is_materialized(base):
             self._refuse_of_an_episode(source, ["num_repeats_add_seed"])
-        task = self._task_of[source.digest]
         for _ in range(count):
             row = dict(base)
             if target.agent_ref is not None:
                 row[AGENT_REF_KEY] = dict(target.agent_ref)
-            index = self._next_rollout[task]
-            self._next_rollout[task] += 1
+            index = self._rollouts.add(number)
             row[ROLLOUT_INDEX_KEY_NAME] = index
-            self._ids.add(row, task, source.place)
+            self._ids.add(row, number, source.place)
             if target.server is not None:
                 row[NG_ENVIRONMENT_SERVER_KEY] = target.server
             yield _seeded_at(source, row, index) if add_seed else row
@@ -163,7 +173,7 @@ class Expansion:
         if self.options.task_ids is not None and self.options.task_ids - self._ids_found:
             raise InputError(f"no task has these ids: {', '.join(sorted(self.options.task_ids - self._ids_found))}")
         self._repeats.refuse_missed("num_repeats")
-        self._ids.refuse_shared(self._next_rollout)
+        self._ids.refuse_shared(self._rollouts.of)
         for name, unused in (("num_repeats", self._repeats.unused), ("num_repeats_add_seed", self._seeds.unused)):
             if unused:
                 self.notes.append(f"{name} lists {', '.join(unused)}, which no row uses: a typo?")

@@ -9,7 +9,7 @@ Source: collection.md §1.1, §2.9.
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -35,8 +35,8 @@ class RolloutIds:
             self._places[str(explicit)].append(place)
             self._tasks.add(task)
 
-    def refuse_shared(self, rollouts: Mapping[int, int]) -> None:
-        """Raise for ids that name several rollouts, given how many rollouts each task has.
+    def refuse_shared(self, rollouts: Callable[[int], int]) -> None:
+        """Raise for ids that name several rollouts, given what tells how many rollouts a task has.
 
         Raises:
             InputError: names every such id, the rows that carry it, and what to do.
@@ -50,14 +50,14 @@ class RolloutIds:
                 "Leave it out, or give each row an id of its own, one repeat and one agent"
             )
 
-    def _derived(self, rollouts: Mapping[int, int]) -> list[tuple[str, list[str]]]:
+    def _derived(self, rollouts: Callable[[int], int]) -> list[tuple[str, list[str]]]:
         return [(name, places) for name, places in self._places.items() if self._reads_like_another(name, rollouts)]
 
-    def _reads_like_another(self, name: str, rollouts: Mapping[int, int]) -> bool:
+    def _reads_like_another(self, name: str, rollouts: Callable[[int], int]) -> bool:
         found = _DERIVED.fullmatch(name)
         if found is None or int(found[1]) in self._tasks:
             return False
-        return int(found[2]) < rollouts.get(int(found[1]), 0)
+        return int(found[2]) < rollouts(int(found[1]))
 
 
 def _listed(places: list[str]) -> str:

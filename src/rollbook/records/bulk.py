@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rollbook.records.attempts import ATTEMPT_BITS, MOST_SESSIONS
-from rollbook.records.columns import LOW, PLANNED, STRIDE, RolloutColumns
+from rollbook.records.columns import LOW, PLANNED, RolloutColumns
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.place import File, Place
 from rollbook.records.reading import (
@@ -33,6 +33,7 @@ from rollbook.records.reading import (
     read_row,
     usage_of,
 )
+from rollbook.records.seats import LARGEST, STRIDE
 from rollbook.records.standing import Standings
 from rollbook.records.table import FILE_NUMBERS, NO_ROW, SCORED_KIND
 
@@ -86,8 +87,9 @@ class Planned:
 def fold_plan(lines: Lines, standings: Standings, on_fault: OnFault) -> Planned:
     """Note every planned line; one that names no rollout, or one named before, is a fault."""
     planned, columns = Planned(), standings.columns
-    decode, seat_of = PLAN_HEAD.decode, columns.seats.setdefault
+    decode, seats, rise = PLAN_HEAD.decode, columns.seats, columns.seats.keys.append
     first = count = len(columns.row)
+    highest = seats.highest
     groups, group_of = array("I"), _Groups(columns, planned)
     group = 0
     before: tuple[bytes, object] = (b"", b"")
@@ -101,7 +103,13 @@ def fold_plan(lines: Lines, standings: Standings, on_fault: OnFault) -> Planned:
             on_fault(number, error)
             continue
         task = head.task
-        seat = seat_of(task << 32 | (task * STRIDE + head.rollout) & LOW, count)
+        packed = task << 32 | (task * STRIDE + head.rollout) & LOW
+        if highest < packed <= LARGEST:
+            rise(packed)
+            seat, highest = count, packed
+        else:
+            seat = seats.add(packed)
+            highest = seats.highest
         if seat == count:
             count += 1
             groups.append(group)
@@ -109,6 +117,7 @@ def fold_plan(lines: Lines, standings: Standings, on_fault: OnFault) -> Planned:
             on_fault(number, ValueError(f"rollout {task}-{head.rollout} is planned twice"))
             continue
         planned.rollouts += 1
+    seats.learn()
     columns.grow(count - first)
     columns.flags[first:] = array("B", bytes([PLANNED]) * (count - first))
     columns.group[first:] = groups
@@ -140,13 +149,15 @@ def _plan_known(columns: RolloutColumns, seat: int, group: int) -> bool:
 def fold_reservations(numbers: list[int], standings: Standings, session: int) -> None:
     """Note attempts that were handed out: task, rollout, attempt, and so on."""
     columns = standings.columns
-    bits, sessions, seats = columns.attempts.handed_out.bits, columns.attempts.sessions, columns.seats
+    bits, sessions = columns.attempts.handed_out.bits, columns.attempts.sessions
+    keys, (by_task, by_rollout, start, _) = columns.seats.keys, columns.seats.guess
+    count = len(keys)
     session = min(session, MOST_SESSIONS)
     triples = iter(numbers)
     for task, rollout, attempt in zip(triples, triples, triples, strict=True):
         packed = task << 32 | (task * STRIDE + rollout) & LOW
-        seat = seats.get(packed)
-        if seat is None:
+        seat = task * by_task + rollout * by_rollout + start
+        if not 0 <= seat < count or keys[seat] != packed:
             seat = columns.seat(packed)
         if attempt < ATTEMPT_BITS:
             bits[seat] |= 1 << attempt
@@ -159,6 +170,8 @@ def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: 
     """Fold the lines of a results file, and add up in `tokens` what they say they used."""
     columns, table = standings.columns, standings.table
     seat_of, rows, last = columns.seats.get, columns.row, columns.last
+    keys, (by_task, by_rollout, start, _) = columns.seats.keys, columns.seats.guess
+    count = len(keys)
     handed_out, ended = columns.attempts.handed_out.bits, columns.attempts.ended.bits
     add_attempt, add_kind, add_source = table.attempts.append, table.kinds.append, table.origins.append
     add_reward, add_file = table.rewards.append, table.files.append
@@ -176,7 +189,9 @@ def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: 
             _add(standings, number, (offset, length, text), on_fault, tokens)
             continue
         task, attempt = head.task, head.attempt or 0
-        seat = seat_of(task << 32 | (task * STRIDE + head.rollout) & LOW)
+        packed = task << 32 | (task * STRIDE + head.rollout) & LOW
+        at = task * by_task + head.rollout * by_rollout + start
+        seat = at if 0 <= at < count and keys[at] == packed else seat_of(packed)
         if seat is None or last[seat] != NO_ROW or attempt >= ATTEMPT_BITS or not handed_out[seat] >> attempt & 1:
             _add(standings, number, (offset, length, text), on_fault, tokens)
             continue

@@ -11,11 +11,11 @@ from typing import Final
 
 from rollbook.records.attempts import Attempts
 from rollbook.records.identity import RolloutKey
+from rollbook.records.seats import STRIDE, Seats
 from rollbook.records.shared import Shared
 from rollbook.records.table import NO_ROW
 
 PLANNED: Final = 1
-STRIDE: Final = 61
 LOW: Final = 0xFFFFFFFF
 _NOTHING: Final = array("i", [NO_ROW]).tobytes()
 
@@ -24,7 +24,7 @@ _NOTHING: Final = array("i", [NO_ROW]).tobytes()
 class RolloutColumns:
     """`row`: what stands; `last`: the latest row; `spent`: failures that count; `group`: who the plan gave it to."""
 
-    seats: dict[int, int] = field(default_factory=dict)
+    seats: Seats = field(default_factory=Seats)
     row: "array[int]" = field(default_factory=lambda: array("i"))
     last: "array[int]" = field(default_factory=lambda: array("i"))
     spent: "array[int]" = field(default_factory=lambda: array("H"))
@@ -35,9 +35,8 @@ class RolloutColumns:
 
     def seat(self, packed: int) -> int:
         """Return the seat of a rollout, a new one when it was not named before."""
-        found = self.seats.get(packed)
-        if found is None:
-            found = self.seats[packed] = len(self.row)
+        found = self.seats.add(packed)
+        if found == len(self.row):
             self.grow(1)
         return found
 

@@ -6,11 +6,12 @@ Rules:
 """
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from heapq import merge
 from itertools import islice
-from operator import le
 from typing import Final
+
+from rollbook.records.seats import Seats
 
 _AT_ONCE: Final = 1 << 15
 """So many numbers are sorted as objects; what is sorted lies in parts of this size, which are merged when read."""
@@ -21,21 +22,20 @@ class InOrder:
 
     __slots__ = ("_seats", "_sorted")
 
-    def __init__(self, seats: Mapping[int, int]) -> None:
+    def __init__(self, seats: Seats) -> None:
         self._seats = seats
-        rises = all(map(le, seats, islice(seats, 1, None)))
-        self._sorted = None if rises else _sorted_in_parts(seats)
+        self._sorted = None if seats.all_rise else _sorted_in_parts(seats)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Yield them."""
         if self._sorted is None:
-            return iter(self._seats.items())
+            return self._seats.items()
         whole = memoryview(self._sorted)
         parts = (whole[start : start + _AT_ONCE] for start in range(0, len(whole), _AT_ONCE))
         return ((number, self._seats[number]) for number in merge(*parts))
 
 
-def _sorted_in_parts(numbers: Mapping[int, int]) -> "array[int]":
+def _sorted_in_parts(numbers: Seats) -> "array[int]":
     found = array("Q")
     left = iter(numbers)
     while part := sorted(islice(left, _AT_ONCE)):

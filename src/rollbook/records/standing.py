@@ -352,7 +352,8 @@ class Standings:
     def counted(self, rules: Rules = DEFAULT_RULES, *, of_plan_only: bool = True) -> tuple[tuple[GroupCount, ...], int]:
         """Count by agent and environment server; return the counts, and how many rollouts are in no plan."""
         groups = [GroupCount(*name) for name in self.columns.names]
-        asked = {self.columns.seats.get(packed(task, rollout), NO_ROW) for task, rollout, _ in rules.rerun_masked}
+        seats = (self.columns.seats.get(packed(task, rollout)) for task, rollout, _ in rules.rerun_masked)
+        asked = {seat for seat in seats if seat is not None}
         nobody_approved = replace(rules, rerun_masked=frozenset())
         alike, others = alike_rollouts(self.columns, self.table, apart=asked, of_plan_only=of_plan_only)
         for one in alike:

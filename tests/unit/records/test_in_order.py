@@ -7,6 +7,7 @@ import pytest
 from rollbook.records.columns import packed, unpacked_key
 from rollbook.records.identity import RolloutKey
 from rollbook.records.in_order import InOrder
+from rollbook.records.seats import Seats
 from rollbook.records.standing import Standings
 
 KEYS = [(task, rollout) for task in range(20_000) for rollout in range(4)]
@@ -23,7 +24,9 @@ def by_chance(keys):
 
 @pytest.mark.parametrize("order", [list, by_repeat, by_chance])
 def test_every_pass_gives_all_rollouts_with_their_seats_by_task_and_repeat(order):
-    seats = {packed(*key): seat for seat, key in enumerate(order(KEYS))}
+    seats = Seats()
+    for key in order(KEYS):
+        seats.add(packed(*key))
     found = InOrder(seats)
     assert [unpacked_key(number) for number, _ in found] == [RolloutKey(*key) for key in KEYS]
     assert all(seats[number] == seat for number, seat in found)
