@@ -308,16 +308,6 @@ class Standings:
             if self.columns.row[seat] != NO_ROW:
                 yield self.table.record(self.columns.row[seat], unpacked_key(number))
 
-    def endings(self, order: Iterable[tuple[int, int]]) -> Iterator[tuple[int, str | None, int, float]]:
-        """Yield (task, agent, number of its kind of ending, reward) of each record that stands; no record is made."""
-        table, rows = self.table, self.columns.row
-        agents = [agent for _, agent, _ in table.sources]
-        kinds, origins, rewards = table.kinds, table.origins, table.rewards
-        for number, seat in order:
-            row = rows[seat]
-            if row != NO_ROW:
-                yield number >> 32, agents[origins[row]], kinds[row], rewards[row]
-
     def lies_at(self, key: RolloutKey, place: Place) -> None:
         """Note where the record lies that stands of `key`, whose place was not known."""
         self.table.lies_at(self.columns.row[self.columns.seats[packed_key(key)]], place)

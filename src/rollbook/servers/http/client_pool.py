@@ -32,8 +32,7 @@ class _Pools:
 
     def __init__(self, settings: ClientSettings, earlier: "_Pools | None" = None) -> None:
         self.settings = settings
-        self.reusing = _session(settings, reuse=True)
-        self.single_use = _session(settings, reuse=False)
+        self.reusing = _session(settings)
         self.wire = wire_calls(settings)
         self._earlier = earlier
         self._until_end = self._close_at_the_loops_end()
@@ -48,7 +47,6 @@ class _Pools:
             yield
         finally:
             await self.reusing.close()
-            await self.single_use.close()
             if self.wire is not None:
                 await self.wire.close()
             if self._earlier is not None:
@@ -56,7 +54,6 @@ class _Pools:
 
     def abandon(self) -> None:
         self.reusing.detach()
-        self.single_use.detach()
 
 
 class _Chosen:
@@ -95,10 +92,9 @@ def set_global_aiohttp_client(config: Mapping[str, object]) -> ClientSession:
     return _of_running_loop().reusing
 
 
-def get_global_aiohttp_client(*, single_use: bool = False) -> ClientSession:
-    """Return this loop's client; with `single_use`, the one whose connections serve one request each."""
-    pools = _of_running_loop()
-    return pools.single_use if single_use else pools.reusing
+def get_global_aiohttp_client() -> ClientSession:
+    """Return this loop's client."""
+    return _of_running_loop().reusing
 
 
 def current_wire_calls() -> WireCalls | None:
@@ -146,23 +142,18 @@ def _of_running_loop() -> _Pools:
     return pools
 
 
-def _session(settings: ClientSettings, *, reuse: bool) -> ClientSession:
+def _session(settings: ClientSettings) -> ClientSession:
     def probed(info: AddrInfoType) -> socket.socket:
         family, kind, proto, _, _ = info
         opened = socket.socket(family, kind, proto)
         tune_socket(opened, settings.tcp_keepalive)
         return opened
 
-    limit, per_host = settings.connector_limit, settings.connector_limit_per_host
-    connector = (
-        TCPConnector(
-            limit=limit,
-            limit_per_host=per_host,
-            socket_factory=probed,
-            keepalive_timeout=settings.pool_keepalive_seconds,
-        )
-        if reuse
-        else TCPConnector(limit=limit, limit_per_host=per_host, socket_factory=probed, force_close=True)
+    connector = TCPConnector(
+        limit=settings.connector_limit,
+        limit_per_host=settings.connector_limit_per_host,
+        socket_factory=probed,
+        keepalive_timeout=settings.pool_keepalive_seconds,
     )
     return ClientSession(
         connector=connector,

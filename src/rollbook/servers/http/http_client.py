@@ -19,7 +19,6 @@ Source: servers.md §4.1, §4.2; collection.md §3.6.
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from types import NoneType
 from typing import Any, Final, cast
@@ -77,8 +76,6 @@ async def request(
     *,
     _replay: bool = False,
     _connect_grace: float | None = None,
-    _single_use: bool = False,
-    _gone: Callable[[], bool] | None = None,
     _model_call: bool = False,
     _streamed: bool = False,
     **aiohttp_kwargs: Any,
@@ -93,8 +90,6 @@ async def request(
         _server_name: the instance that is called, for messages.
         _replay: whether a request that may have been read may be sent again, `MAX_NUM_TRIES` times in all.
         _connect_grace: seconds during which a server that cannot be connected to is tried; None takes the client's 60.
-        _single_use: take a connection that serves this request alone.
-        _gone: tells that the server will not come up any more, which ends the grace.
         _model_call: the call is bounded as calls of a model endpoint are, unless `timeout` is given.
         _streamed: the reply is read as it arrives; a call that says nothing of it may get a whole one.
         aiohttp_kwargs: as for `aiohttp.ClientSession.request`; `json` may hold pydantic models.
@@ -110,16 +105,16 @@ async def request(
         limits = model_call_timeout(settings, seconds_left())
         call = replace(call, options={**call.options, "timeout": limits})
     grace = settings.connect_grace_seconds if _connect_grace is None else _connect_grace
-    by_wire = (_internal or _model_call) and not (_single_use or _streamed) and call.options.get("timeout") is limits
+    by_wire = (_internal or _model_call) and not _streamed and call.options.get("timeout") is limits
     deadline = asyncio.get_running_loop().time() + grace
     attempts: _Attempts | None = None
     while True:
         try:
-            return await _exchange(call, settings, by_wire=by_wire, single_use=_single_use)
+            return await _exchange(call, settings, by_wire=by_wire)
         except (ClientError, TimeoutError) as error:
             if attempts is None:
                 attempts = _Attempts(_server_name, call, deadline, _max_connection_retries, replay=_replay)
-            if (_gone is not None and _gone()) or not attempts.go_on(error):
+            if not attempts.go_on(error):
                 if limits is not None and is_time_used_up(error):
                     said = model_call_took_too_long(redacted_url(call.url), settings, limits.total)
                     raise TimeoutError(said) from error
@@ -156,7 +151,7 @@ class _Attempts:
         return allowed
 
 
-async def _exchange(call: Call, settings: ClientSettings, *, by_wire: bool, single_use: bool) -> ClientResponse:
+async def _exchange(call: Call, settings: ClientSettings, *, by_wire: bool) -> ClientResponse:
     """Return the reply to `call`, from a server of this process or through a socket."""
     earlier: list[EmbeddedResponse] = []
     while True:
@@ -165,7 +160,7 @@ async def _exchange(call: Call, settings: ClientSettings, *, by_wire: bool, sing
         if reply is None and by_wire:
             reply = await _by_wire(call, settings)
         if reply is None:
-            return await _through_socket(call, single_use=single_use)
+            return await _through_socket(call)
         further = next_call(call, reply, earlier)
         if further is None:
             reply.history = cast("tuple[ClientResponse, ...]", tuple(earlier))
@@ -174,8 +169,8 @@ async def _exchange(call: Call, settings: ClientSettings, *, by_wire: bool, sing
         call = further
 
 
-async def _through_socket(call: Call, *, single_use: bool) -> ClientResponse:
-    client = get_global_aiohttp_client(single_use=single_use)
+async def _through_socket(call: Call) -> ClientResponse:
+    client = get_global_aiohttp_client()
     try:
         return await client.request(call.method, call.url, **call.options)
     except UnicodeError as error:  # a host name that cannot be looked up
