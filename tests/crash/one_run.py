@@ -19,7 +19,7 @@ from rollbook.api import evaluation
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.types import BaseServerConfig
-from rollbook.records.exchange import Reply, SendFailed
+from rollbook.records.exchange import Reply, SendFailed, Upload
 from rollbook.records.failure_kinds import Delivery
 from stub import AGENT, ENVIRONMENT
 
@@ -78,8 +78,8 @@ class Script:
     async def close(self) -> None:
         pass
 
-    async def send(self, server: str, path: str, body: bytes, exchange: object = None) -> Reply:
-        said = json.loads(body)
+    async def send(self, server: str, path: str, body: bytes | Upload, exchange: object = None) -> Reply:
+        said = json.loads(body if isinstance(body, bytes) else b"".join(body.pieces()))
         if path != "/run":
             return Reply(200, json.dumps(_metrics(said)).encode())
         attempt = attempt_of(said)

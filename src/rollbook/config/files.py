@@ -19,6 +19,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rollbook.config.names import CONFIG_PATHS_KEY, COPY_KEY, INHERIT_KEY
+from rollbook.config.recursion import as_deep_as_usual
 from rollbook.config.roots import require_read_path
 from rollbook.config.tree import Path, Tree, at, children, dotted, walk
 from rollbook.errors import ConfigError, ConfigInterpolationError, MalformedConfigPathsError
@@ -81,7 +82,8 @@ def read_yaml(path: FilePath) -> DictConfig:
 
     """
     try:
-        loaded = OmegaConf.load(path)
+        with as_deep_as_usual():
+            loaded = OmegaConf.load(path)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

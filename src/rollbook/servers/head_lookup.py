@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+from rollbook.config.recursion import as_deep_as_usual
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import HeadServerUnreachableError
 from rollbook.servers.http.addresses import server_type_of
@@ -59,7 +60,8 @@ def parsed_head_reply(url: str, body: bytes) -> DictConfig:
     """
     try:
         text = json.loads(body)
-        config = OmegaConf.create(text) if isinstance(text, str) else None
+        with as_deep_as_usual():
+            config = OmegaConf.create(text) if isinstance(text, str) else None
         if isinstance(config, DictConfig) and any(server_type_of(config, str(key)) for key in config):
             return config
     except (ValueError, RecursionError, YAMLError, OmegaConfBaseException) as error:

@@ -23,7 +23,6 @@ from rollbook.ledger.projection import BOM
 from rollbook.ledger.reader import plain_lines
 from rollbook.records.codec import File
 from rollbook.records.keys import BULKY_KEYS, RESPONSE_KEY
-from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import Result
 from rollbook.records.place import Place
 from rollbook.records.reading import UNREADABLE, read_row
@@ -34,6 +33,7 @@ _AT_ONCE: Final = 1 << 18
 _BEGIN: Final = b'{"verify_responses":['
 _END: Final = b"]}"
 _NULL: Final = b"null"
+_OBJECT: Final = ord("{")
 _TOP: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _KEPT_OF_RESPONSE: Final = ("usage", "incomplete_details")
 
@@ -150,12 +150,15 @@ class _Body:
 
 
 def light_row(line: bytes) -> bytes:
-    """Return a result's row without its bulk; of the response only usage and the reason of an early end stay."""
+    """Return a result's row without its bulk; of the response only usage and the reason of an early end stay.
+
+    The row was read before, so that its depth is known.
+    """
     row = _TOP.decode(line)
     light = {key: value for key, value in row.items() if key not in BULKY_KEYS}
-    response = bytes(row.get(RESPONSE_KEY, _NULL))
-    if response[:1] == b"{":
-        light |= _of_response(_TOP.decode(not_too_deep(response)))
+    response = row.get(RESPONSE_KEY)
+    if response is not None and memoryview(response)[0] == _OBJECT:
+        light |= _of_response(_TOP.decode(response))
     return msgspec.json.encode(light)
 
 
