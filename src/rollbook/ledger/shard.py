@@ -225,8 +225,9 @@ class ShardWriter(Writer):
         _, row = saved_row(ending, rollout.stamps | {RUN_ID_KEY: self._stamp.run_id})
         saved = SavedLine(File.FAILURES, encode(row) + b"\n", replace(ending.outcome, omitted=True))
         self._refuse_when_broken()
-        self._waiting.rows[saved.file].append(saved.line)
-        return Handed(self._record(rollout, saved), self._begun())
+        with self._adding:
+            self._waiting.rows[saved.file].append(saved.line)
+            return Handed(self._record(rollout, saved), self._begun())
 
     def _open(self) -> None:
         with self._lock.writing():

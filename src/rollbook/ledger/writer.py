@@ -1,7 +1,8 @@
 """The one writer of a run: results, failures, and the log of attempts, appended line by line.
 
 Rules:
-* Group commit: lines that arrive while the disk is busy go out together, in one write and one fdatasync per file.
+* Group commit: lines that arrive while the disk is busy go out together, with one fdatasync per file. The thread that
+  writes takes the next batch itself: the event loop may be busy with replies.
 * Whoever hands something over is released once it is committed: an attempt's number before its request leaves, an
   ending before the next thing is told about it.
 * A row that cannot be written as JSON becomes a failure that keeps what could be kept; it never corrupts a line.
@@ -14,7 +15,8 @@ Source: collection.md §1.6, §1.7, §4.1, §4.2, §5.4.2, §5.5.
 
 import asyncio
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -34,6 +36,8 @@ from rollbook.records.outcome import NeverStarted
 from rollbook.records.place import File
 from rollbook.records.record import Record
 from rollbook.records.task import Rollout
+
+_AT_ONCE: Final = 1 << 20
 
 
 class Durability(StrEnum):
@@ -80,6 +84,8 @@ class Writer:
         self._rows: dict[File, BinaryIO] = {}
         self._sizes: dict[File, int] = {}
         self._waiting: _Waiting
+        self._taken: _Waiting | None = None
+        self._adding = threading.Lock()
         self._committer: asyncio.Task[None] | None = None
         self._broken: LedgerError | None = None
 
@@ -123,8 +129,9 @@ class Writer:
 
         """
         self._refuse_when_broken()
-        self._waiting.reserved.append((key, attempt))
-        return Handed(attempt, self._begun())
+        with self._adding:
+            self._waiting.reserved.append((key, attempt))
+            return Handed(attempt, self._begun())
 
     def note(self, event: LogEvent) -> Handed[LogEvent]:
         """Append one event to the log.
@@ -134,8 +141,9 @@ class Writer:
 
         """
         self._refuse_when_broken()
-        self._waiting.events.append(event)
-        return Handed(event, self._begun())
+        with self._adding:
+            self._waiting.events.append(event)
+            return Handed(event, self._begun())
 
     def write(self, rollout: Rollout, ending: Ending, elapsed: float | None = None) -> Handed[Record]:
         """Save how an attempt of `rollout` ended, after `elapsed` seconds, and return the record of it.
@@ -148,8 +156,9 @@ class Writer:
             return Handed(self._record(rollout, SavedLine(File.FAILURES, b"", ending.outcome)), self._nothing_to_do())
         saved = saved_line(rollout, ending, self._stamp, elapsed)
         self._refuse_when_broken()
-        self._waiting.rows[saved.file].append(saved.line)
-        return Handed(self._record(rollout, saved), self._begun())
+        with self._adding:
+            self._waiting.rows[saved.file].append(saved.line)
+            return Handed(self._record(rollout, saved), self._begun())
 
     def _record(self, rollout: Rollout, saved: SavedLine) -> Record:
         return Record(rollout.key, rollout.attempt, saved.outcome, self._stamp.run_id, rollout.agent, rollout.server)
@@ -170,31 +179,55 @@ class Writer:
         return done
 
     async def _commit_until_idle(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             while self._waiting:
-                batch, self._waiting = self._waiting, _Waiting()
-                await self._commit_batch(batch)
+                await asyncio.to_thread(self._commit_while_any_waits, loop)
         finally:
             self._committer = None
+            if self._taken is not None:
+                self._break(self._taken, LedgerError(self._what_to_do("the writer was ended")))
 
-    async def _commit_batch(self, batch: _Waiting) -> None:
+    def _commit_while_any_waits(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Commit one batch after the other without asking the loop for the next: it may be busy meanwhile."""
+        while (batch := self._take(loop)) is not None:
+            error = self._error_of(batch)
+            loop.call_soon_threadsafe(self._settle, batch, error)
+            if error is not None:
+                return
+
+    def _take(self, loop: asyncio.AbstractEventLoop) -> _Waiting | None:
+        with self._adding:
+            if not self._waiting:
+                return None
+            self._taken, self._waiting = self._waiting, _Waiting(commit=Commit(loop=loop))
+            return self._taken
+
+    def _error_of(self, batch: _Waiting) -> LedgerError | None:
+        """Commit `batch`, and return what kept it from being safe."""
         try:
-            await asyncio.to_thread(self._commit, batch)
+            self._commit(batch)
         except LedgerError as error:
-            self._break(error)
+            return error
         except (OSError, ValueError, MemoryError, RuntimeError) as error:
-            self._break(LedgerError(self._what_to_do(error)))
-        else:
-            batch.are_safe = True
-        finally:
-            if not batch.are_safe and self._broken is None:
-                self._break(LedgerError(self._what_to_do("the writer was ended")))
-            batch.commit.settle(self._broken)
+            return LedgerError(self._what_to_do(error))
+        return None
 
-    def _break(self, error: LedgerError) -> None:
-        self._broken = error
-        self._waiting.commit.settle(error)
-        self._waiting = _Waiting()
+    def _settle(self, batch: _Waiting, error: LedgerError | None) -> None:
+        """Release whoever waits for `batch`; on the loop's own thread."""
+        if error is not None:
+            self._break(batch, error)
+            return
+        if self._taken is batch:
+            self._taken = None
+        batch.commit.settle(None)
+
+    def _break(self, batch: _Waiting, error: LedgerError) -> None:
+        with self._adding:
+            self._broken, self._taken = error, None
+            waiting, self._waiting = self._waiting, _Waiting()
+        batch.commit.settle(error)
+        waiting.commit.settle(error)
 
     def _what_to_do(self, error: object) -> str:
         return (
@@ -217,22 +250,32 @@ class Writer:
             self._append(self._log, self._log_lines(batch))
         for file, handle in self._rows.items():
             if batch.rows[file]:
-                chunk = b"".join(batch.rows[file])
-                self._append(handle, chunk)
-                self._sizes[file] += len(chunk)
+                self._append(handle, batch.rows[file])
+                self._sizes[file] += sum(map(len, batch.rows[file]))
 
-    def _log_lines(self, batch: _Waiting) -> bytes:
+    def _log_lines(self, batch: _Waiting) -> list[bytes]:
         lines = [log_line(event) for event in batch.events]
         if batch.reserved:
             lines.append(log_line(Reserved(flat(batch.reserved), self.sizes, self.elapsed)))
-        return b"".join(lines)
+        return lines
 
-    def _append(self, handle: BinaryIO, chunk: bytes) -> None:
-        left = memoryview(chunk)
-        while left:
-            left = left[handle.write(left) :]
+    def _append(self, handle: BinaryIO, lines: list[bytes]) -> None:
+        for chunk in _chunks(lines):
+            left = memoryview(chunk)
+            while left:
+                left = left[handle.write(left) :]
         if self._options.durability is Durability.SYNC:
             DATA_SYNC(handle.fileno())
+
+
+def _chunks(lines: list[bytes]) -> Iterator[bytes]:
+    """Yield `lines` together, as many at a time as are copied in no time."""
+    first = size = 0
+    for after, line in enumerate(lines, start=1):
+        size += len(line)
+        if size >= _AT_ONCE or after == len(lines):
+            yield lines[first] if after == first + 1 else b"".join(lines[first:after])
+            first, size = after, 0
 
 
 DATA_SYNC: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
