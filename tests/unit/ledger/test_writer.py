@@ -144,6 +144,21 @@ async def test_what_arrives_while_the_disk_is_busy_goes_out_in_one_line_and_one_
     assert len(rows(paths.output)) == 100
 
 
+async def test_what_waits_behind_a_commit_that_fails_is_told_so_as_well(paths, disk):
+    disk.free.clear()
+    async with writer(paths) as opened:
+        first = asyncio.ensure_future(opened.reserve(RolloutKey(0, 0), 0))
+        await asyncio.to_thread(disk.busy.wait, 30)
+        second = opened.write(rollout(1), SCORED)
+        disk.full = True
+        disk.free.set()
+        with pytest.raises(LedgerError):
+            await first
+        with pytest.raises(LedgerError):
+            next(second.__await__())
+    assert rows(paths.output) == []
+
+
 async def test_a_reservation_says_how_much_was_committed_and_when(paths):
     clock = ManualClock()
     async with writer(paths, clock) as opened:
