@@ -12,25 +12,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
-
-import msgspec
 
 from rollbook.config.batch_manifest import ObservedBatchMember
 from rollbook.plan.targets import name_in
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME
-from rollbook.records.json_values import JsonMapping, JsonObject
-from rollbook.records.keys import (
-    AGENT_REF_KEY,
-    NG_ENVIRONMENT_SERVER_KEY,
-    PROVENANCE_KEYS,
-    RESPONSES_CREATE_PARAMS_KEY,
-    SKILLS_REF_KEY,
-    TASK_SOURCE_KEY,
-)
-
-_NO_CONTENT: Final = frozenset({AGENT_REF_KEY, TASK_SOURCE_KEY, SKILLS_REF_KEY})
-_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+from rollbook.records.json_values import JsonMapping
+from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY, RESPONSES_CREATE_PARAMS_KEY
+from rollbook.records.task_content import content_digest, without_seed
 
 
 def observed_members(rows: Iterable[JsonMapping]) -> tuple[ObservedBatchMember, ...]:
@@ -40,16 +28,6 @@ def observed_members(rows: Iterable[JsonMapping]) -> tuple[ObservedBatchMember, 
         agent = name_in(row.get(AGENT_REF_KEY)) or str(row.get(NG_ENVIRONMENT_SERVER_KEY))
         members.setdefault(agent, _Facts()).add(row)
     return tuple(facts.observed(agent) for agent, facts in sorted(members.items()))
-
-
-def content_digest(row: JsonMapping) -> bytes:
-    """Return the SHA-256 of what the row's task says."""
-    content = {key: value for key, value in row.items() if not _is_bookkeeping(key)}
-    params = content.pop(RESPONSES_CREATE_PARAMS_KEY, None)
-    said = _split(params)[0] if isinstance(params, Mapping) else params
-    if said:
-        content[RESPONSES_CREATE_PARAMS_KEY] = said
-    return hashlib.sha256(_ENCODER.encode(content)).digest()
 
 
 @dataclass(slots=True)
@@ -75,32 +53,6 @@ class _Facts:
         return ObservedBatchMember(agent, len(self.repeats), fingerprint, shape, self.follow, self.vary)
 
 
-def _is_bookkeeping(key: str) -> bool:
-    return key in _NO_CONTENT or (key.startswith("_ng_") and key not in PROVENANCE_KEYS)
-
-
 def _seed(row: JsonMapping) -> object:
     params = row.get(RESPONSES_CREATE_PARAMS_KEY)
-    return _split(params)[1] if isinstance(params, Mapping) else None
-
-
-def _split(params: JsonMapping) -> tuple[JsonObject, object]:
-    """Return the parameters without their seed, and the seed; what holds nothing else is left out."""
-    metadata = params.get("metadata")
-    if not isinstance(metadata, Mapping):
-        return dict(params), None
-    extra_body = _decoded(metadata.get("extra_body"))
-    seed = extra_body.pop("seed", None) if isinstance(extra_body, dict) else None
-    rest: JsonObject = {**metadata, "extra_body": extra_body}
-    if not extra_body:
-        del rest["extra_body"]
-    others = {key: value for key, value in params.items() if key != "metadata"}
-    return others | ({"metadata": rest} if rest else {}), seed
-
-
-def _decoded(extra_body: object) -> object:
-    """Return the object that the JSON string holds; what is none stays as it is."""
-    try:
-        return msgspec.json.decode(extra_body, type=dict[str, object]) if isinstance(extra_body, str) else extra_body
-    except (msgspec.DecodeError, RecursionError):
-        return extra_body
+    return without_seed(params)[1] if isinstance(params, Mapping) else None

@@ -4,8 +4,9 @@ import hashlib
 
 import pytest
 
-from rollbook.plan.batch_facts import content_digest, observed_members
+from rollbook.plan.batch_facts import observed_members
 from rollbook.plan.repeats import seeded
+from rollbook.records.task_content import content_digest
 
 
 def row(task=0, rollout=0, agent="math", **given):
