@@ -1,0 +1,86 @@
+"""The condition of `--keep`: what it means, what is undefined in it, and where it is wrong."""
+
+import pytest
+
+from rollbook.scoring.profile_filter import FilterError, names_in, parsed
+from rollbook.scoring.profile_rates import TaskRates, pass_rates
+
+FOUR = TaskRates((0.0, 1.0, 0.0, 0.0), 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("pass@1 == 0.25", True),
+        ("pass@2 >= 0.5 and mean<0.9", True),
+        ("pass@5 >= 0", None),
+        ("not pass@5 >= 0", None),
+        ("pass@5 >= 0 or mean < 1", True),
+        ("pass@5 >= 0 and mean > 1", False),
+        ("pass@5 >= 0 and mean < 1", None),
+        ("0.2 < mean <= 0.25", True),
+        ("0.2 < mean < 0.25", False),
+        ("not not n == 4", True),
+        ("not (n == 4 or missing == 1)", False),
+        ("missing==1 and max==1 and min==0 and std==0.5", True),
+        ("mean > -1e-3", True),
+    ],
+)
+def test_a_condition_is_true_false_or_undefined_of_a_task(text, holds):
+    assert parsed(text).holds(FOUR.value) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "said"),
+    [
+        ("", 1, "the end stands where a number or a name"),
+        ("mean >", 7, "the end stands where"),
+        ("mean", 5, "a comparison such as"),
+        ("mean > 0.5 and", 15, "the end"),
+        ("reward > 1", 1, "reward is no name here; known are mean"),
+        ("pass@0 > 1", 1, "k is a number from 1"),
+        ("mean > 0.5 mean", 12, "'mean' stands where and, or, or the end"),
+        ("mean = 1", 6, "cannot read '='"),
+        ("mean > eval(1)", 8, "eval is no name here"),
+        ("(mean > 1", 10, "the end stands where )"),
+        ("mean > 1)", 9, "')' stands where"),
+        ("1e999 < mean and mean.x > 1", 22, "cannot read"),
+        ("(" * 60 + "n>1" + ")" * 60, 51, "more than 50 parentheses"),
+        ("pass@" + "9" * 5000 + " > 1", 1, "k is a number from 1"),
+    ],
+)
+def test_an_error_names_the_column(text, column, said):
+    with pytest.raises(FilterError) as caught:
+        parsed(text)
+    assert f"column {column}: " in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_a_very_long_chain_is_no_deeper_than_a_short_one():
+    assert parsed(" and ".join(["not not n > 1"] * 20_000)).holds(FOUR.value) is True
+
+
+def test_the_names_of_a_condition_are_told_once_each():
+    assert names_in(parsed("pass@4>1 or not (n > 2 and pass@4 < 3)")) == ("pass@4", "n")
+
+
+def test_a_task_without_a_scored_rollout_has_no_mean_and_is_all_missing():
+    nothing = TaskRates((), 3)
+
+    assert [nothing.value(name) for name in ("n", "missing", "mean", "max", "min", "std", "pass@1")] == [
+        *(0.0, 3.0),
+        *(None,) * 5,
+    ]
+
+
+def test_pass_at_k_counts_only_tasks_with_k_samples_and_tells_of_the_others():
+    tasks = [TaskRates((0.0, 0.0), 5), TaskRates((1.0, 0.0, 0.0, 0.0), 4), TaskRates((1.0,), 1)]
+
+    rates, short = pass_rates(tasks, (1, 2, 5))
+
+    assert rates == {1: pytest.approx((0 + 0.25 + 1) / 3), 2: pytest.approx(0.25)}
+    assert short == {1: 0, 2: 1, 5: 3}
+
+
+def test_rewards_between_0_and_1_pass_with_the_best_of_the_first_k():
+    assert TaskRates((0.2, 0.7, 0.9), 3).pass_at(2) == 0.7
