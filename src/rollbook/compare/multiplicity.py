@@ -1,0 +1,16 @@
+"""Several candidates against one baseline: p-values that stay honest together.
+
+Source: Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure".
+"""
+
+from collections.abc import Sequence
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the adjusted p-values, in the order of `p_values`: each may be held against the level as it is."""
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted

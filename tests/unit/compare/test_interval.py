@@ -1,0 +1,50 @@
+"""The interval of a difference agrees with independent references, and covers what it says."""
+
+import math
+from random import Random
+from statistics import NormalDist
+
+import pytest
+from scipy import stats
+
+from rollbook.compare.interval import difference_interval, standard_error
+from rollbook.scoring.student_t import t_quantile
+
+
+def _differences(count: int, seed: int) -> list[float]:
+    chance = Random(seed)  # noqa: S311  answers, not secrets
+    return [
+        (sum(chance.random() < 0.6 for _ in range(4)) - sum(chance.random() < 0.5 for _ in range(4))) / 4
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("count", [8, 60])
+def test_the_bootstrap_is_the_percentile_interval_at_the_widened_level(count: int) -> None:
+    differences = _differences(count, 3)
+    share = NormalDist().cdf(-math.sqrt(count / (count - 1)) * t_quantile(0.975, count - 1))
+    other = stats.bootstrap(
+        (differences,), statistic=lambda values, axis: values.mean(axis=axis), n_resamples=20_000,
+        confidence_level=1 - 2 * share, method="percentile", rng=7,
+    ).confidence_interval  # fmt: skip
+    mine = difference_interval(differences)
+    assert mine.how == "bootstrap"
+    assert (mine.low, mine.high) == pytest.approx((other.low, other.high), abs=0.012)
+
+
+def test_of_very_many_tasks_it_is_students_interval() -> None:
+    differences = _differences(5_000, 4)
+    other = stats.ttest_1samp(differences, 0).confidence_interval()
+    mine = difference_interval(differences)
+    assert (mine.how, mine.low, mine.high) == ("student", pytest.approx(other.low), pytest.approx(other.high))
+
+
+@pytest.mark.parametrize("differences", [[], [0.5]])
+def test_fewer_than_two_tasks_have_no_interval(differences: list[float]) -> None:
+    assert difference_interval(differences).how == "none"
+    assert standard_error(differences) is None
+
+
+def test_tasks_that_differ_alike_leave_nothing_open() -> None:
+    mine = difference_interval([0.25] * 5)
+    assert (mine.low, mine.high) == (0.25, 0.25)

@@ -1,0 +1,76 @@
+"""How much data a difference needs."""
+
+import math
+from random import Random
+
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestPower
+
+from rollbook.compare.multiplicity import holm
+from rollbook.compare.paired import PairedTask
+from rollbook.compare.power import minimum_detectable_effect, needed
+
+
+def _tasks(count: int, repeats: int, gain: float, spread: float, seed: int) -> list[PairedTask]:
+    """Return right and wrong answers: chances around one half, the candidate's larger by `gain` on average."""
+    chance = Random(seed)  # noqa: S311  answers, not secrets
+
+    def answers(right: float) -> tuple[float, ...]:
+        return tuple(float(chance.random() < right) for _ in range(repeats))
+
+    sides = [(0.5, 0.5 + gain + spread * (1 if number % 2 else -1)) for number in range(count)]
+    return [PairedTask(answers(low), answers(high)) for low, high in sides]
+
+
+def test_the_least_effect_that_is_found_is_the_one_of_the_reference() -> None:
+    effect = TTestPower().solve_power(nobs=4_000, alpha=0.05, power=0.8)
+    assert minimum_detectable_effect(1 / math.sqrt(4_000)) == pytest.approx(effect, rel=1e-3)
+
+
+def test_tasks_needed_are_those_of_the_reference() -> None:
+    tasks = _tasks(400, 2, 0.06, 0.0, 1)
+    differences = [task.difference for task in tasks]
+    spread = stats.tstd(differences)
+    expected = TTestPower().solve_power(effect_size=abs(sum(differences) / 400) / spread, alpha=0.05, power=0.8)
+    assert needed(tasks).tasks == pytest.approx(expected, rel=0.02)
+
+
+def test_as_many_repeats_as_are_needed_bring_the_error_down_to_where_the_difference_shows() -> None:
+    tasks = _tasks(100, 6, 0.05, 0.0, 2)
+    found = needed(tasks)
+    assert found.repeats is not None
+    gain = math.fsum(task.difference for task in tasks) / 100
+    errors = []
+    for seed in range(40):
+        more = [task.difference for task in _tasks(100, found.repeats, gain, 0.0, 100 + seed)]
+        errors.append(stats.sem(more))
+    assert minimum_detectable_effect(math.fsum(errors) / 40) == pytest.approx(gain, rel=0.1)
+
+
+def test_where_tasks_themselves_differ_more_repeats_do_not_help() -> None:
+    found = needed(_tasks(60, 8, 0.02, 0.4, 3))
+    assert (found.repeats, "more tasks" in found.why) == (None, True)
+    assert found.tasks is not None
+    assert found.tasks > 60
+
+
+@pytest.mark.parametrize(
+    ("tasks", "why"),
+    [
+        ([PairedTask((0.0,), (1.0,))], "fewer than two"),
+        ([PairedTask((0.0,), (1.0,)), PairedTask((1.0,), (0.0,))], "no difference"),
+        ([PairedTask((0.0,), (1.0,)), PairedTask((1.0,), (1.0,))], "one repeat"),
+    ],
+)
+def test_what_the_data_does_not_tell_is_said(tasks: list[PairedTask], why: str) -> None:
+    found = needed(tasks)
+    assert found.repeats is None
+    assert why in found.why
+
+
+@pytest.mark.parametrize("p_values", [[], [0.04], [0.01, 0.04, 0.03], [0.5, 0.5, 0.9, 0.001]])
+def test_adjusted_p_values_are_holms(p_values: list[float]) -> None:
+    expected = list(multipletests(p_values, method="holm")[1]) if p_values else []
+    assert holm(p_values) == pytest.approx(expected)
