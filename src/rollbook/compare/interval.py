@@ -13,10 +13,10 @@ Source: Efron 1979; Hesterberg 2015, "What Teachers Should Know About the Bootst
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from random import Random
 from statistics import NormalDist
 from typing import Final
 
+from rollbook.compare.draws import Draws, seeded
 from rollbook.scoring.spread import mean, quantile, sample_std
 from rollbook.scoring.student_t import t_quantile
 
@@ -51,11 +51,11 @@ def difference_interval(differences: Sequence[float], *, level: float = 0.95, se
     draws = min(MOST_DRAWS, _WORK // count)
     if draws < FEWEST_DRAWS:
         return Interval(center - student * error, center + student * error, "student")
-    means = _drawn_means(differences, draws, Random(seed))  # noqa: S311  draws of an estimate, not secrets
+    means = _drawn_means(differences, draws, seeded(seed))
     share = NormalDist().cdf(-math.sqrt(count / (count - 1)) * student)
     return Interval(quantile(means, share), quantile(means, 1 - share), "bootstrap")
 
 
-def _drawn_means(differences: Sequence[float], draws: int, chance: Random) -> list[float]:
+def _drawn_means(differences: Sequence[float], draws: int, chance: Draws) -> list[float]:
     count = len(differences)
     return sorted(math.fsum(chance.choices(differences, k=count)) / count for _ in range(draws))

@@ -1,5 +1,8 @@
 """Several candidates against one baseline: p-values that stay honest together.
 
+Rules:
+* An adjusted p-value is never smaller than the one it was made of, and none is smaller than that of a stronger result.
+
 Source: Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure".
 """
 

@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from random import Random
 from statistics import NormalDist
 from typing import Final
 
+from rollbook.compare.draws import Draws, seeded
 from rollbook.compare.paired import PairedTask, differences_of
 
 DRAWS: Final = 10_000
@@ -95,7 +95,7 @@ def _permuted(sizes: Counter[float], observed: float, seed: int) -> float:
     if len(sizes) * DRAWS > _MOST_WORK:
         spread = math.sqrt(math.fsum(size * size * count for size, count in sizes.items()))
         return 2 * NormalDist().cdf(-observed / spread)
-    chance = Random(seed)  # noqa: S311  draws of a test, not secrets
+    chance = seeded(seed)
     return (sum(abs(value) >= bound for value in _drawn_sums(sizes, chance)) + 1) / (DRAWS + 1)
 
 
@@ -106,7 +106,7 @@ def _every_sum(sizes: Sequence[float]) -> list[float]:
     return sums
 
 
-def _drawn_sums(sizes: Counter[float], chance: Random) -> Iterable[float]:
+def _drawn_sums(sizes: Counter[float], chance: Draws) -> Iterable[float]:
     """Yield sums of sizes with random signs; of equal sizes, one draw says how many are positive."""
     single = [size for size, count in sizes.items() if count == 1]
     several = [(size, count) for size, count in sizes.items() if count > 1]
@@ -121,7 +121,7 @@ def _drawn_sums(sizes: Counter[float], chance: Random) -> Iterable[float]:
         yield value
 
 
-def _bits(chance: Random, count: int) -> Iterable[int]:
+def _bits(chance: Draws, count: int) -> Iterable[int]:
     return map(int, f"{chance.getrandbits(count):0{count}b}") if count else ()
 
 
