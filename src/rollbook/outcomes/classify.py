@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from rollbook.outcomes.error_text import CAUSE_KEPT, innermost, kept_text
-from rollbook.outcomes.kept import standing_text
+from rollbook.outcomes.kept import standing_reply
 from rollbook.records.ending import Ending
 from rollbook.records.episode_reply import ending_of_episode
 from rollbook.records.exchange import Reply, SendFailed
@@ -70,10 +70,10 @@ def _ending(reply: Reply, rollout: Rollout) -> Ending:
 
 def plain_result(body: bytes) -> Ending | None:
     """Return the result that `body` is, when its text may stand as it came; None when it has to be looked at closer."""
-    top = standing_text(body)
-    if top is None:
+    said = standing_reply(body)
+    if said is None:
         return None
-    decisive = {key: msgspec.json.decode(top[key]) for key in _DECISIVE if key in top}
+    decisive: JsonMapping = {key: said[key] for key in _DECISIVE if key in said}
     ending = ending_of_payload(decisive)
     if not isinstance(ending.outcome, Scored | Masked | Unscored):
         return None

@@ -3,9 +3,12 @@
 Rules:
 * It may when it is one strict JSON object on one line, in UTF-8, compact, with no key twice at its top and none that is
   the collector's; every other reply is decoded and written anew.
-* Compact is told by adding up: the keys and the values of an object, with what stands between them, are its whole text.
-  A key that is there twice, one with an escape, and white space all leave a difference.
-* It reads as a whole: what a reader of lines would refuse, a number beyond measure for one, is not kept.
+* Text that comes back the same, byte by byte, from being read and written is all of that: a writer of strict JSON has
+  written it.
+* Other text is compact when it adds up: the keys and the values of an object, with what stands between them, are its
+  whole text. A key that is there twice, one with an escape, and white space all leave a difference.
+* Every byte of it is read, its values too: what a reader of lines would refuse, a number beyond measure for one, is
+  not kept.
 
 Source: collection.md §1.6, §4.1.
 """
@@ -14,12 +17,10 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+import orjson
 
+from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import COLLECTOR_STAMPS
-from rollbook.records.nesting import not_too_deep
-
-Top = Mapping[str, msgspec.Raw]
-"""The values at the top of an object, unread."""
 
 _TOP: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _AROUND_A_PAIR: Final = 4
@@ -27,21 +28,36 @@ _AROUND_A_PAIR: Final = 4
 _REFUSED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def standing_text(body: bytes) -> Top | None:
-    """Return what stands at the top of `body` when it needs nothing but our keys to be a line, else None."""
-    if b"\n" in body or b"\r" in body:
-        return None
+def standing_reply(body: bytes) -> JsonObject | None:
+    """Return what `body` says when it needs nothing but our keys to be a line, else None."""
     try:
-        msgspec.json.decode(not_too_deep(body))
-        top = _TOP.decode(body)
-    except _REFUSED:
+        said = orjson.loads(body)  # refuses what is nested too deep, which a decoder that recurses must not be given
+    except orjson.JSONDecodeError:
         return None
-    return top if top and _told(top) == len(body) and not _has_ours(top) else None
+    if not isinstance(said, dict) or not said or _has_ours(said):
+        return None
+    return said if _comes_back(said, body) or _adds_up(body) else None
 
 
-def _has_ours(top: Top) -> bool:
-    return not COLLECTOR_STAMPS.isdisjoint(top) or any(key.startswith("_ng_") for key in top)
+def _comes_back(said: JsonObject, body: bytes) -> bool:
+    try:
+        return orjson.dumps(said) == body
+    except orjson.JSONEncodeError:
+        return False
 
 
-def _told(top: Top) -> int:
+def _adds_up(body: bytes) -> bool:
+    if b"\n" in body or b"\r" in body:
+        return False
+    try:
+        return _told(_TOP.decode(body)) == len(body)
+    except _REFUSED:
+        return False
+
+
+def _has_ours(said: JsonObject) -> bool:
+    return not COLLECTOR_STAMPS.isdisjoint(said) or any(key.startswith("_ng_") for key in said)
+
+
+def _told(top: Mapping[str, msgspec.Raw]) -> int:
     return 1 + sum(len(memoryview(value)) + len(key.encode()) + _AROUND_A_PAIR for key, value in top.items())

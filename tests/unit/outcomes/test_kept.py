@@ -3,13 +3,14 @@
 import json
 
 import msgspec
+import orjson
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rollbook.ledger.saved_line import saved_line
 from rollbook.outcomes.classify import ending_of_reply, plain_result
-from rollbook.outcomes.kept import standing_text
+from rollbook.outcomes.kept import standing_reply
 from rollbook.plan.rollouts import Destination, numbered, rollout_of
 from rollbook.records.codec import RunStamp
 from rollbook.records.exchange import Reply
@@ -49,6 +50,9 @@ STAND = {
     "our key, but not at the top": b'{"a":{"_ng_task_index":1,"agent_ref":2}}',
     "a number that is nearly too large": b'{"a":1e308}',
     "a number of many digits": b'{"a":' + b"9" * 200 + b"}",
+    "a number that another writer writes in another way": b'{"a":1e-05}',
+    "a reward of more digits than a word holds": b'{"reward":36893488147419103232}',
+    "nested deeper than writers write": b'{"a":' + b"[" * 500 + b"]" * 500 + b"}",
     "a key that holds what separates": b'{"a\\\\":1}'.replace(b"\\\\", b":,}{"),
 }
 DO_NOT = {
@@ -62,6 +66,9 @@ DO_NOT = {
     "NaN": b'{"reward":NaN}',
     "an infinity": b'{"reward":-Infinity}',
     "a number beyond all": b'{"a":1e400}',
+    "a number beyond all inside": b'{"a":[{"b":-1e400}]}',
+    "an integer beyond all": b'{"a":' + b"9" * 400 + b"}",
+    "an integer of more digits than are read": b'{"a":[' + b"9" * 5000 + b"]}",
     "a comment": b'{"a":1/**/}',
     "a comma at the end": b'{"a":1,}',
     "a leading zero": b'{"a":01}',
@@ -83,10 +90,12 @@ DO_NOT = {
     "space behind it": b'{"a":1} ',
     "a key twice": b'{"a":1,"a":1}',
     "a key twice, once in disguise": rb'{"a":1,"\u0061":1}',
+    "a key twice, as long as its value written once": b'{"a":1,"a":1e6}',
     "a key with an escape": rb'{"\u0061":1}',
     "a key with an escape that is short": rb'{"\/":1}',
     "our key in disguise": rb'{"\u005fng_task_index":7}',
     "nested too deep": b'{"a":' * 1100 + b"1" + b"}" * 1100,
+    "nested deeper than the stack": b'{"a":' + b"[" * 1010 + b"]" * 1010 + b"}",
     "a line feed in an array": b'{"a":[1,\n2]}',
     "a carriage return in an array": b'{"a":[1,\r2]}',
     "NaN inside": b'{"a":[NaN]}',
@@ -201,12 +210,61 @@ def test_whether_its_text_is_kept_or_not_a_line_says_what_the_reply_said_and_our
         assert len(dict(pairs)) == len(pairs) or not repeats
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.binary(max_size=40) | st.text('{}[]":,\\u0061 \n\r\t1e-.', max_size=30).map(str.encode))
-def test_whatever_bytes_stand_are_one_compact_strict_object(body):
-    if standing_text(body) is not None:
-        assert unique(body + b"\n") == json.loads(body)
+PIECES = st.sampled_from(
+    [
+        *(
+            '"a"',
+            '"b":',
+            '"reward":',
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "1",
+            "0",
+            "-",
+            ".5",
+            "e5",
+            "e-05",
+            "E400",
+            "9" * 310,
+        ),
+        *("9" * 310, "18446744073709551616", "true", "null", "NaN", " ", "\n"),
+        *(r'"\u0041"', r'"\ud800"', r'"\/"', r'"\x"', '"\t"', '"é"'),
+    ]
+)
+VALUES_AS_TEXT = st.recursive(
+    st.lists(PIECES, min_size=1, max_size=3).map("".join),
+    lambda inner: st.lists(inner, max_size=3).map(lambda found: f"[{','.join(found)}]"),
+)
+BODIES = (
+    st.binary(max_size=40)
+    | st.text('{}[]":,\\u0061 \n\r\t1e-.', max_size=30).map(str.encode)
+    | st.lists(PIECES, max_size=12).map(lambda found: "".join(found).encode())
+    | VALUES_AS_TEXT.map(lambda value: f'{{"a":{value}}}'.encode())
+    | st.tuples(VALUES_AS_TEXT, VALUES_AS_TEXT).map(lambda two: f'{{"a":{two[0]},"reward":{two[1]}}}'.encode())
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(BODIES)
+def test_whatever_bytes_stand_are_one_compact_strict_object_that_every_reader_reads_alike(body):
+    said = standing_reply(body)
+    if said is not None:
+        assert unique(body + b"\n") == json.loads(body) == msgspec.json.decode(body)
+        assert [*orjson.loads(body)] == [*said] == [*msgspec.json.decode(body)]
         assert (body[:1], body[-1:]) == (b"{", b"}")
+
+
+@settings(max_examples=200, deadline=None)
+@given(BODIES)
+def test_a_line_that_stands_reads_back_as_the_ending_that_was_told(body):
+    ending = plain_result(body)
+    if ending is not None:
+        saved = saved_line(ROLLOUT, ending, STAMP)
+        assert read_row(saved.line[:-1], saved.file).outcome == ending.outcome
 
 
 def object_of(pairs, encoder):
