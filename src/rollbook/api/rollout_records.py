@@ -308,6 +308,7 @@ class RolloutRecords:
             cap=self.attempt_cap if max_attempts is None else max_attempts,
             retry_terminal_timeouts=self.retry_terminal_timeouts,
             rerun_masked=self.rerun_masked,
+            released=self.manifest.released,
             group_scored=self.manifest.group_scored,
             live_session=self.live_session,
         )

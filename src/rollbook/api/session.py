@@ -99,6 +99,7 @@ class Session:
             retry_terminal_timeouts=self.manifest.retry_terminal_timeouts,
             release_held=self.request.settings.resubmit,
             rerun_masked=self.manifest.rerun_masked,
+            released=self.manifest.released,
             live_session=live_session,
             group_scored=self.manifest.group_scored,
         )

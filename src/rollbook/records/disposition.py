@@ -57,14 +57,15 @@ class Rules:
 
     `cap`: failures that a rollout may have. `retry_terminal_timeouts`: terminal failures of the timeout classes run
     again. `release_held`: held rollouts run again. `rerun_masked`: (task, rollout, attempt) of masked results that an
-    operator approved to run again. `live_session`: the session that runs now, if any. `group_scored`: a task's repeats
-    are scored together, and run again together.
+    operator approved to run again; `released`: the same of attempts that are held. `live_session`: the session that
+    runs now, if any. `group_scored`: a task's repeats are scored together, and run again together.
     """
 
     cap: int = DEFAULT_CAP
     retry_terminal_timeouts: bool = False
     release_held: bool = False
     rerun_masked: frozenset[tuple[int, int, int]] = frozenset()
+    released: frozenset[tuple[int, int, int]] = frozenset()
     live_session: int | None = None
     group_scored: bool = False
 
@@ -82,14 +83,14 @@ def disposition_of(record: Record | None, spent: int, rules: Rules) -> Dispositi
     """Return where a rollout stands of which `record` stands and whose failures used `spent` of the cap."""
     if record is None:
         return Disposition.UNTOUCHED
-    managed = record.run_id is not None
+    holds = record.run_id is not None and not (rules.release_held or _named(record, rules.released))
     match record.outcome:
         case Masked():
-            return Disposition.APPROVED if _approved(record, rules) else Disposition.MASKED
+            return Disposition.APPROVED if _named(record, rules.rerun_masked) else Disposition.MASKED
         case Failed() as failed:
-            return _failed(failed, spent, rules, managed=managed)
+            return _failed(failed, spent, rules, holds=holds)
         case Interrupted() as interrupted:
-            return _interrupted(interrupted, rules, managed=managed)
+            return _interrupted(interrupted, holds=holds)
         case other:
             return _PLAIN[type(other)]
 
@@ -109,19 +110,17 @@ def is_result(record: Record | None) -> bool:
     return record is not None and isinstance(record.outcome, Result)
 
 
-def _failed(failed: Failed, spent: int, rules: Rules, *, managed: bool) -> Disposition:
+def _failed(failed: Failed, spent: int, rules: Rules, *, holds: bool) -> Disposition:
     if is_terminal_failure(failed, retry_terminal_timeouts=rules.retry_terminal_timeouts):
         return Disposition.SETTLED
-    if managed and not rules.release_held and (failed.failure_class == JUDGE_FAILED or failed.saved_answer):
+    if holds and (failed.failure_class == JUDGE_FAILED or failed.saved_answer):
         return Disposition.HELD
     return Disposition.EXHAUSTED if spent >= rules.cap else Disposition.RETRYABLE
 
 
-def _interrupted(interrupted: Interrupted, rules: Rules, *, managed: bool) -> Disposition:
-    if not managed or rules.release_held or interrupted.may_replay:
-        return Disposition.INTERRUPTED
-    return Disposition.HELD_INTERRUPTED
+def _interrupted(interrupted: Interrupted, *, holds: bool) -> Disposition:
+    return Disposition.HELD_INTERRUPTED if holds and not interrupted.may_replay else Disposition.INTERRUPTED
 
 
-def _approved(record: Record, rules: Rules) -> bool:
-    return (record.key.task, record.key.rollout, record.attempt) in rules.rerun_masked
+def _named(record: Record, attempts: frozenset[tuple[int, int, int]]) -> bool:
+    return bool(attempts) and (record.key.task, record.key.rollout, record.attempt) in attempts

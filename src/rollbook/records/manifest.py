@@ -14,6 +14,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+from rollbook.records.approval import Approval, Reverified
 from rollbook.records.columns import LOW
 from rollbook.records.disposition import DEFAULT_CAP
 from rollbook.records.identity import MOST_ATTEMPTS, RolloutKey
@@ -53,7 +54,7 @@ class RunManifest(BaseModel):
     `output`: the name of the file of results; other names of that stem are not this run's. `adopted`: rows that name no
     run belong to it as well. `unreserved`: so many records of attempts of which no log tells were there when it was
     adopted, or told to go on without them. `not_resumable`: why a resume refuses the run. `group_scored`: repeats of a
-    task are scored together. Source: collection.md §1.8.
+    task are scored together. `released`: held attempts that a person had run again. Source: collection.md §1.8.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -71,7 +72,10 @@ class RunManifest(BaseModel):
     retry_terminal_timeouts: bool = False
     group_scored: bool = False
     rerun_masked: frozenset[tuple[int, int, int]] = frozenset()
+    released: frozenset[tuple[int, int, int]] = frozenset()
+    approvals: tuple[Approval, ...] = ()
     pending_rejudges: tuple[Mapping[str, object], ...] = ()
+    reverified: Reverified | None = None
     adopted: bool = False
     unreserved: int = Field(default=0, ge=0)
     not_resumable: str | None = None

@@ -342,9 +342,11 @@ class Standings:
     def counted(self, rules: Rules = DEFAULT_RULES, *, of_plan_only: bool = True) -> tuple[tuple[GroupCount, ...], int]:
         """Count by agent and environment server; return the counts, and how many rollouts are in no plan."""
         groups = [GroupCount(*name) for name in self.columns.names]
-        seats = (self.columns.seats.get(packed(task, rollout)) for task, rollout, _ in rules.rerun_masked)
+        seats = (
+            self.columns.seats.get(packed(task, rollout)) for task, rollout, _ in rules.rerun_masked | rules.released
+        )
         asked = {seat for seat in seats if seat is not None}
-        nobody_approved = replace(rules, rerun_masked=frozenset())
+        nobody_approved = replace(rules, rerun_masked=frozenset(), released=frozenset())
         alike, others = alike_rollouts(self.columns, self.table, apart=asked, of_plan_only=of_plan_only)
         for one in alike:
             record = None if one.row == NO_ROW else self.table.record(one.row, _ANY)

@@ -173,6 +173,7 @@ def _rules(history: History, live_session: int | None) -> Rules:
         cap=manifest.attempt_cap,
         retry_terminal_timeouts=manifest.retry_terminal_timeouts,
         rerun_masked=manifest.rerun_masked,
+        released=manifest.released,
         group_scored=manifest.group_scored,
         live_session=live_session,
     )

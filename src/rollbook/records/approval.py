@@ -1,0 +1,45 @@
+"""What a person decided about a run, and what a run was made from: two entries of its manifest.
+
+Rules:
+* A decision names who took it, when, why, and exactly which attempts it is about; it is added, and never changed.
+
+Source: collection.md §4.7, §4.10, §9.1; the entries' form is our own (docs/record-format.md).
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Attempt = tuple[int, int, int]
+"""Task, rollout, attempt."""
+
+
+class Approval(BaseModel):
+    """One decision.
+
+    `attempts_more`: failures that every rollout may have beyond those that it could have before. `masked`: masked
+    results that run again. `released`: attempts that were held and run again.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    at: str
+    who: str = Field(min_length=1)
+    why: str = Field(min_length=1)
+    attempts_more: int = Field(default=0, ge=0)
+    masked: tuple[Attempt, ...] = ()
+    released: tuple[Attempt, ...] = ()
+
+
+class Reverified(BaseModel):
+    """Where the answers came from whose rewards a run holds.
+
+    `answers`: the results that stood, what a judge had failed on (the other results were taken over), or trajectories.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    answers: Literal["results", "judge_failures", "trajectories"]
+    source: str
+    source_run_id: str | None = None
+    forced: bool = False
