@@ -66,6 +66,7 @@ def _agent(agent, tasks):
         standard_error=_error(rewards),
         pass_at_k=_pass(rewards, max(map(len, tasks.values()))),
         coverage=_coverage(every),
+        within_unit=all(0 <= reward <= 1 for reward in _rewards(every)),
     )
 
 

@@ -33,7 +33,10 @@ class Unscored:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An attempt that reports a failure."""
+    """An attempt that reports a failure.
+
+    `reward` is what the row of an older version holds beside the failure; only a failure that counts as zero has it.
+    """
 
     failure_class: str
     message: str = ""
@@ -48,6 +51,7 @@ class Failed:
     counts_as_zero: bool = False
     saved_answer: bool = False
     reuses_deliverable: bool = False
+    reward: float | None = None
 
     @property
     def never_ran(self) -> bool:
@@ -105,7 +109,7 @@ def without_text(outcome: Outcome) -> Outcome:
     """Return `outcome` as a fold keeps it: what a person reads of it stays on disk."""
     match outcome:
         case Failed():
-            return replace(outcome, message="", response_body=None)
+            return replace(outcome, message="", response_body=None, reward=None)
         case Interrupted():
             return replace(outcome, message="")
         case NeverStarted():

@@ -126,6 +126,7 @@ class _FailureHead(_Head, gc=False):
     typed: msgspec.Raw = msgspec.field(name=ROLLOUT_FAILURE_KEY, default=msgspec.Raw())
     deliverables: Any = msgspec.field(name=keys.DELIVERABLES_KEY, default=None)
     reuses_deliverable: Any = msgspec.field(name=keys.REUSE_CACHED_DELIVERABLE_KEY, default=None)
+    reward: Any = None
 
 
 class _Typed(msgspec.Struct):
@@ -277,6 +278,7 @@ def _failure(head: _FailureHead) -> Outcome:
         legacy_class=_text(head.legacy_class),
         counts_as_zero=bool(head.counts_as_zero),
         reuses_deliverable=bool(head.reuses_deliverable),
+        reward=reward_of(head.reward),
         saved_answer=bool(head.deliverables) or _holds_output(bytes(head.response)),
     )
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rollbook.records.identity import RolloutKey
-from rollbook.records.outcome import Masked, Outcome, Scored, without_text
+from rollbook.records.outcome import Failed, Masked, Outcome, Scored, without_text
 from rollbook.records.place import File, Place
 from rollbook.records.record import Record
 from rollbook.records.shared import Shared
@@ -85,6 +85,8 @@ class RecordTable:
         if isinstance(shape, Masked):
             reward = self.rewards[row]
             return Masked(None if math.isnan(reward) else reward)
+        if isinstance(shape, Failed) and not math.isnan(self.rewards[row]):
+            return replace(shape, reward=self.rewards[row])
         return shape
 
     def shape(self, row: int) -> Outcome:
@@ -143,6 +145,8 @@ def _split(outcome: Outcome) -> tuple[Outcome, float]:
             return SCORED, reward
         case Masked(reward):
             return _MASKED, math.nan if reward is None else reward
+        case Failed(reward=float(reward)):
+            return without_text(outcome), reward
         case _:
             return without_text(outcome), math.nan
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rollbook.records.columns import PLANNED, unpacked_key
+from rollbook.records.columns import PLANNED, packed_key, unpacked_key
 from rollbook.records.disposition import Disposition, Rules
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, RolloutKey
 from rollbook.records.json_values import JsonMapping, JsonObject
@@ -31,10 +31,10 @@ from rollbook.records.keys import (
 )
 from rollbook.records.outcome import Failed, Outcome, Result
 from rollbook.records.place import Place
+from rollbook.records.reading import reward_of
 from rollbook.records.rollout_failure import ROLLOUT_FAILURE_KEY
 from rollbook.records.standing import Standing, Standings
 from rollbook.records.table import NO_ROW
-from rollbook.scoring.rows import number_in
 
 BY_CLASS: Final = "class"
 BY_MARK: Final = "mark"
@@ -66,7 +66,8 @@ class Added:
     """A rollout that has no result and counts as zero.
 
     `why` is `class` or `mark`, where a failure counts that lies at `place` (None where it is not known), or `missing`.
-    `agent` and `server` are those of the plan, else those that the failure names.
+    `agent` and `server` are those of the plan, else those that the failure names. `reward` is 0 unless the failure's
+    row holds another one, as older versions wrote it.
     """
 
     key: RolloutKey
@@ -74,6 +75,7 @@ class Added:
     server: str | None
     why: str
     place: Place | None
+    reward: float = 0.0
 
 
 def added(standings: Standings, counting: Counting, rules: Rules) -> Iterator[Added]:
@@ -82,6 +84,11 @@ def added(standings: Standings, counting: Counting, rules: Rules) -> Iterator[Ad
     Where the fold holds no plan, every rollout counts as planned that a record names.
     """
     return (one for one in _chosen(standings, counting, rules) if one.agent is not None or one.server is not None)
+
+
+def zeros(standings: Standings, counting: Counting, rules: Rules) -> Iterator[tuple[int, float]]:
+    """Yield the packed key and the reward of every rollout that `added` yields."""
+    return ((packed_key(one.key), one.reward) for one in added(standings, counting, rules))
 
 
 def nameless(standings: Standings, counting: Counting, rules: Rules) -> int:
@@ -101,7 +108,7 @@ def added_row(
     row[TASK_INDEX_KEY_NAME], row[ROLLOUT_INDEX_KEY_NAME] = one.key.task, one.key.rollout
     if failure is not None:
         row[MASK_SAMPLE_KEY] = False
-    if number_in(row.get(REWARD_KEY)) is None:
+    if reward_of(row.get(REWARD_KEY)) is None:
         row[REWARD_KEY] = 0.0
     if one.server is not None:
         row.setdefault(NG_ENVIRONMENT_SERVER_KEY, one.server)
@@ -168,5 +175,7 @@ def _named(standings: Standings, number: int, standing: Standing, why: str) -> A
     agent, server = columns.names[columns.group[seat]] if columns.flags[seat] & PLANNED else (None, None)
     if record is not None:
         agent, server = agent or record.agent, server or record.server
-    place = None if record is None or why == AS_MISSING else record.place
-    return Added(standing.key, agent, server, why, place)
+    if record is None or why == AS_MISSING:
+        return Added(standing.key, agent, server, why, None)
+    kept = record.outcome.reward if isinstance(record.outcome, Failed) else None
+    return Added(standing.key, agent, server, why, record.place, kept or 0.0)

@@ -3,8 +3,9 @@
 Rules:
 * A planned rollout is its plan's agent's, whoever answered; one that is in no plan is its record's agent's.
 * A rollout without a record is untouched, never started or interrupted; that is a kind of ending as well.
+* What counts as zero by choice has a reward, and the kind of ending that it has.
 
-Source: collection.md §6.6, §17.1; case RC-71.
+Source: collection.md §4.9, §6.6, §17.1; case RC-71.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,7 @@ from typing import Final
 from rollbook.records.columns import PLANNED
 from rollbook.records.disposition import Disposition
 from rollbook.records.standing import Standings
-from rollbook.records.table import NO_ROW
+from rollbook.records.table import NO_ROW, SCORED_KIND
 
 UNTOUCHED: Final = NO_ROW
 NEVER_SENT: Final = NO_ROW - 1
@@ -26,23 +27,35 @@ WITHOUT_RECORD: Final = {
     LOST: Disposition.INTERRUPTED,
 }
 
-Ending = tuple[int, str | None, int, float]
-"""Task, agent, kind of ending, reward (0 where there is none)."""
+_NO_ZERO: Final = (-1, 0.0)
+
+Ending = tuple[int, str | None, int, float | None]
+"""Task, agent, kind of ending, and the reward that counts (None where there is none)."""
 
 
-def planned_endings(standings: Standings, order: Iterable[tuple[int, int]]) -> Iterator[Ending]:
-    """Yield the ending of each rollout of `order`."""
+def planned_endings(
+    standings: Standings, order: Iterable[tuple[int, int]], zeros: Iterable[tuple[int, float]] = ()
+) -> Iterator[Ending]:
+    """Yield the ending of each rollout of `order`, whose packed keys rise.
+
+    `zeros` are those that count as zero, as (packed key, reward).
+    """
     columns, table = standings.columns, standings.table
     agents = [agent for _, agent, _ in table.sources]
     planned_for = [agent for agent, _ in columns.names]
     unsent = UNTOUCHED if standings.stop_reason is None else NEVER_SENT
     rows, flags, groups = columns.row, columns.flags, columns.group
     kinds, origins, rewards = table.kinds, table.origins, table.rewards
+    counted = iter(zeros)
+    zero, its_reward = next(counted, _NO_ZERO)
     for number, seat in order:
-        row = rows[seat]
+        row, reward = rows[seat], None
+        if number == zero:
+            reward, (zero, its_reward) = its_reward, next(counted, _NO_ZERO)
         agent = planned_for[groups[seat]] if flags[seat] & PLANNED else None if row == NO_ROW else agents[origins[row]]
         if row != NO_ROW:
-            yield number >> 32, agent, kinds[row], rewards[row]
+            kind = kinds[row]
+            yield number >> 32, agent, kind, rewards[row] if kind == SCORED_KIND else reward
         elif flags[seat] & PLANNED:
             lost = columns.attempts.open_attempt(seat) is not None
-            yield number >> 32, agent, LOST if lost else unsent, 0.0
+            yield number >> 32, agent, LOST if lost else unsent, reward

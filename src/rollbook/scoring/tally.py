@@ -4,7 +4,7 @@ Rules:
 * Where a rollout stands is asked of `Standings`; one rollout is one measurement, whatever was attempted before.
 * Of a run with a plan, an agent's share is that of everything planned for it: what was not started counts as well.
 * Tasks are gone through in order, and none is kept but the worst: memory follows the agents.
-* Only a scored rollout has a reward; nothing else is counted as zero, and nothing is left out of the counts.
+* Only a scored rollout has a reward, and what counts as zero by choice; nothing is left out of the counts.
 * The order of the records of different rollouts changes no digit.
 
 Source: cases RC-71, RC-74, RC-84; collection.md §4.11.
@@ -35,7 +35,10 @@ from rollbook.records.standing import Coverage, Standings
 from rollbook.records.table import SCORED_KIND
 from rollbook.scoring.estimates import ClusteredError, PassAtK, PassAtPowers
 from rollbook.scoring.exact_sum import Mean
+from rollbook.scoring.headline import Headline, Measured, headline_of, within_unit
+from rollbook.scoring.imputation import NOTHING_COUNTED, Counting, zeros
 from rollbook.scoring.planned_endings import NEVER_SENT, UNTOUCHED, WITHOUT_RECORD, Ending, planned_endings
+from rollbook.scoring.retry_bias import RetryBias, retry_biases
 from rollbook.scoring.spread import mean
 from rollbook.scoring.worst_tasks import TaskScore, WorstTasks
 
@@ -45,10 +48,12 @@ NO_AGENT: Final = "(no agent)"
 
 @dataclass(frozen=True, slots=True)
 class AgentScore:
-    """One agent over its tasks: mean reward over scored rollouts, its standard error, pass@k, and what they cover.
+    """One agent over its tasks: mean reward over measured rollouts, its standard error, pass@k, and what they cover.
 
-    `standard_error` is clustered by task and None of fewer than two tasks; `pass_at_k` is empty unless every reward is
-    0 or 1. `scored_tasks` of the `tasks`, which are those that were planned for it, have at least one scored rollout.
+    Measured are scored rollouts, and the `imputed` ones, which count as zero by choice. `standard_error` is clustered
+    by task and None of fewer than two tasks; `pass_at_k` is empty unless every reward is 0 or 1. `scored_tasks` of the
+    `tasks`, which are those that were planned for it, have at least one measured rollout. `within_unit`: every reward
+    lies from 0 to 1.
     """
 
     agent: str
@@ -58,14 +63,35 @@ class AgentScore:
     standard_error: float | None
     pass_at_k: tuple[PassAtK, ...]
     coverage: Coverage
+    imputed: int = 0
+    within_unit: bool = True
+
+    def headline(self, min_coverage: float | None = None) -> Headline:
+        """Return the agent's headline, or why there is none."""
+        rollouts = self.coverage.scored + self.imputed
+        observed = Measured(
+            self.mean,
+            self.standard_error,
+            self.scored_tasks,
+            rollouts,
+            self.coverage.planned,
+            self.imputed,
+            self.within_unit,
+        )
+        return headline_of(observed, min_coverage)
 
 
 @dataclass(frozen=True, slots=True)
 class RunScores:
-    """The scores of a run: agents by name, and the tasks that do worst."""
+    """The scores of a run: agents by name, and the tasks that do worst.
+
+    A headline speaks for `min_coverage` of an agent's plan at least.
+    """
 
     agents: tuple[AgentScore, ...]
     worst: tuple[TaskScore, ...]
+    min_coverage: float | None = None
+    retries: tuple[RetryBias, ...] = ()
 
     def worst_tasks(self, most: int) -> tuple[TaskScore, ...]:
         """Return up to `most` of the worst `MOST` tasks: those of which nothing is scored, then the lowest means.
@@ -96,6 +122,7 @@ class _Group:
 
     kinds: list[int] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
+    imputed: int = 0
 
 
 @dataclass(slots=True)
@@ -105,6 +132,8 @@ class _Sums:
     tasks: int = 0
     scored_tasks: int = 0
     most_repeats: int = 0
+    imputed: int = 0
+    within_unit: bool = True
     kinds: Counter[int] = field(default_factory=Counter)
     rewards: Mean = field(default_factory=Mean)
     passes: PassAtPowers = field(default_factory=PassAtPowers)
@@ -113,29 +142,40 @@ class _Sums:
         """Take in a task."""
         self.tasks += 1
         self.scored_tasks += bool(group.rewards)
+        self.imputed += group.imputed
+        self.within_unit = self.within_unit and within_unit(group.rewards)
         self.most_repeats = max(self.most_repeats, len(group.kinds))
         self.kinds.update(group.kinds)
         self.rewards.add(group.rewards)
         self.passes.add(group.rewards)
 
 
-def scores_of(standings: Standings, rules: Rules = DEFAULT_RULES) -> RunScores:
-    """Return the scores of a run by where its rollouts stand."""
+def scores_of(
+    standings: Standings,
+    rules: Rules = DEFAULT_RULES,
+    counting: Counting = NOTHING_COUNTED,
+    min_coverage: float | None = None,
+) -> RunScores:
+    """Return the scores of a run by where its rollouts stand, and by what counts as zero."""
     order = standings.in_order()
+
+    def endings() -> Iterator[Ending]:
+        return planned_endings(standings, order, zeros(standings, counting, rules))
+
     sums: defaultdict[str, _Sums] = defaultdict(_Sums)
     worst = WorstTasks()
     covered_by = _Coverages(standings.kinds_of_ending)
-    for task, agent, group in _groups(planned_endings(standings, order)):
+    for task, agent, group in _groups(endings()):
         sums[agent].add(group)
         if covered_by.was_started(group.kinds):
             worst.add(agent, task, mean(group.rewards), len(group.rewards), group.kinds)
-    errors = _errors(planned_endings(standings, order), sums)
+    errors = _errors(endings(), sums)
     planned = _planned(standings, rules)
     agents = (
         _agent_score(agent, of, errors.get(agent), planned.get(agent) or covered_by.counted(of.kinds))
         for agent, of in sorted(sums.items())
     )
-    return RunScores(tuple(agents), worst.scores(covered_by))
+    return RunScores(tuple(agents), worst.scores(covered_by), min_coverage, retry_biases(standings))
 
 
 def _planned(standings: Standings, rules: Rules) -> dict[str, Coverage]:
@@ -156,8 +196,9 @@ def _groups(endings: Iterable[Ending]) -> Iterator[tuple[int, str, _Group]]:
             if group is None:
                 group = groups[agent] = _Group()
             group.kinds.append(kind)
-            if kind == SCORED_KIND:
+            if reward is not None:
                 group.rewards.append(reward)
+                group.imputed += kind != SCORED_KIND
         for agent, group in groups.items():
             yield task, agent, group
 
@@ -181,6 +222,8 @@ def _agent_score(agent: str, sums: _Sums, error: ClusteredError | None, coverage
         standard_error=error.value() if error else None,
         pass_at_k=sums.passes.values(sums.most_repeats) if sums.scored_tasks else (),
         coverage=coverage,
+        imputed=sums.imputed,
+        within_unit=sums.within_unit,
     )
 
 

@@ -1,0 +1,132 @@
+"""The number that a run is known by, which never stands alone.
+
+Rules:
+* Beside the mean stand its standard error, its interval, what share of the plan it speaks for, and between which
+  bounds it would lie were everything that is missing 0, or 1.
+* Below the share that was asked for there is no headline, and it is said why; what was observed is told all the same.
+* An interval speaks for other tasks of the same kind. Tasks that all agree, or fewer than two, say nothing of those.
+
+With G tasks of which at least one rollout is measured, mean m and its standard error s clustered by task, the 95 %
+interval is m ± t s, where t is the 0.975 quantile of Student's distribution with G - 1 degrees of freedom.
+
+Source: collection.md §6.6; Cameron and Miller 2015, "A Practitioner's Guide to Cluster-Robust Inference", §VI.D for
+the degrees of freedom; case RC-71.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from rollbook.scoring.estimates import ClusteredError, Rewards
+from rollbook.scoring.exact_sum import Mean
+from rollbook.scoring.student_t import t_quantile
+
+MIN_COVERAGE: Final = 0.95
+"""The share of the plan that a headline speaks for at least, where no other was asked for."""
+CONFIDENCE: Final = 0.95
+
+_ROUNDING: Final = 1e-12
+"""A standard error this small beside its mean is what adding up left of none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From `low` to `high`."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the rewards of a group of tasks come to.
+
+    `rollouts` of the `planned` ones are measured: they are scored, or count as zero (`imputed` of them). `tasks` have
+    at least one measured rollout. `within_unit`: every reward lies from 0 to 1.
+    """
+
+    mean: float | None
+    standard_error: float | None
+    tasks: int
+    rollouts: int
+    planned: int
+    imputed: int = 0
+    within_unit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """What was observed, and whether it may stand for the run.
+
+    `bounds` are what the mean would be were every rollout that is not measured 0, or 1; None where a reward lies
+    outside 0 to 1, or nothing was planned. `coverage` is the measured share of the plan. `withheld` says why there is
+    no headline; None where there is one, which is `observed.mean`.
+    """
+
+    observed: Measured
+    interval: Range | None
+    bounds: Range | None
+    coverage: float
+    min_coverage: float
+    withheld: str | None
+
+    @property
+    def value(self) -> float | None:
+        """The headline; None where it is withheld."""
+        return None if self.withheld else self.observed.mean
+
+
+def headline_of(observed: Measured, min_coverage: float | None = None) -> Headline:
+    """Return what `observed` comes to as a headline; without a `min_coverage` it is `MIN_COVERAGE`."""
+    least = MIN_COVERAGE if min_coverage is None else min_coverage
+    coverage = min(observed.rollouts / observed.planned, 1.0) if observed.planned else 1.0
+    return Headline(
+        observed, _interval(observed), _bounds(observed), coverage, least, _why_withheld(observed, coverage, least)
+    )
+
+
+def measured(tasks: Callable[[], Iterable[Rewards]], planned: int, imputed: int = 0) -> Measured:
+    """Return what the rewards of `tasks` come to, each the list of one task's; they are gone through twice."""
+    mean, number, within = Mean(), 0, True
+    for rewards in tasks():
+        number += bool(rewards)
+        mean.add(rewards)
+        within = within and within_unit(rewards)
+    center = mean.value()
+    error = ClusteredError(center or 0.0)
+    for rewards in tasks() if center is not None and number > 1 else ():
+        if rewards:
+            error.add(rewards)
+    return Measured(center, error.value(), number, mean.count, planned, imputed, within)
+
+
+def within_unit(rewards: Rewards) -> bool:
+    """Whether every reward lies from 0 to 1."""
+    return not rewards or (min(rewards) >= 0 and max(rewards) <= 1)
+
+
+def _interval(observed: Measured) -> Range | None:
+    mean, error = observed.mean, observed.standard_error
+    if mean is None or error is None or error <= _ROUNDING * abs(mean):
+        return None
+    reach = t_quantile(0.5 + CONFIDENCE / 2, observed.tasks - 1) * error
+    return Range(mean - reach, mean + reach)
+
+
+def _bounds(observed: Measured) -> Range | None:
+    if not observed.planned or not observed.within_unit:
+        return None
+    if observed.rollouts >= observed.planned and observed.mean is not None:
+        return Range(observed.mean, observed.mean)
+    total = (observed.mean or 0.0) * observed.rollouts
+    missing = observed.planned - observed.rollouts
+    return Range(total / observed.planned, (total + missing) / observed.planned)
+
+
+def _why_withheld(observed: Measured, coverage: float, least: float) -> str | None:
+    if observed.mean is None:
+        return "nothing is scored"
+    if coverage < least:
+        told = f"{observed.rollouts} of {observed.planned} rollouts are measured ({100 * coverage:.1f} %)"
+        return f"{told}, and --min-coverage asks for {100 * least:g} %"
+    return None
