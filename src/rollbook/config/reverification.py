@@ -7,19 +7,16 @@ Rules:
 Source: collection.md §9.1, §10.5.
 """
 
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import field_validator, model_validator
 
 from rollbook.config.collection import NotNegative, Positive, Seconds, Time
 from rollbook.config.settings import BaseNeMoGymCLIConfig, UploadMixin
 
-_ATIF_HAS_NONE: tuple[tuple[str, str], ...] = (
-    ("judge_failed_only", "--judge-failed-only"),
-    ("append", "--append"),
-    ("force", "--force"),
-    ("resume_from_cache", "--resume"),
-)
+_ROLLOUTS: Final = ("rollouts_jsonl_fpath", "--rollouts")
+_TRAJECTORIES: Final = ("atif_manifest_jsonl_fpath", "--atif-manifest")
+_OF_SAVED_RUNS: Final = ("judge_failed_only", "append", "force", "resume_from_cache")
 
 
 class RolloutReverificationConfig(UploadMixin, BaseNeMoGymCLIConfig):
@@ -63,30 +60,25 @@ class RolloutReverificationConfig(UploadMixin, BaseNeMoGymCLIConfig):
         return output
 
     @model_validator(mode="after")
-    def _input_of_its_format(self) -> Self:
-        if self.input_format == "gym":
-            if self.rollouts_jsonl_fpath is None:
-                raise ValueError("rollouts_jsonl_fpath (--rollouts) is required: it holds the answers that are judged")
-            if self.atif_manifest_jsonl_fpath is not None:
-                raise ValueError("atif_manifest_jsonl_fpath (--atif-manifest) needs input_format=atif")
-            return self
-        if self.atif_manifest_jsonl_fpath is None:
-            raise ValueError("input_format=atif needs atif_manifest_jsonl_fpath (--atif-manifest)")
-        if self.rollouts_jsonl_fpath is not None:
-            raise ValueError("input_format=atif takes its answers from trajectories; leave rollouts_jsonl_fpath out")
-        given = [flag for name, flag in _ATIF_HAS_NONE if getattr(self, name)]
-        if given:
-            raise ValueError(f"input_format=atif has no {', '.join(given)}: trajectories are judged whole and once")
+    def _files_fit_the_format(self) -> Self:
+        own, other = _ROLLOUTS, _TRAJECTORIES
+        if self.input_format == "atif":
+            own, other = other, own
+        if getattr(self, own[0]) is None:
+            raise ValueError(f"input_format={self.input_format} needs {own[0]}; add {own[1]} FILE")
+        if getattr(self, other[0]) is not None:
+            raise ValueError(f"input_format={self.input_format} excludes {other[0]}; take {other[1]} out")
         return self
 
     @model_validator(mode="after")
-    def _one_way_with_an_earlier_output(self) -> Self:
+    def _modes_agree(self) -> Self:
         if self.append and not self.judge_failed_only:
-            raise ValueError(
-                "append (--append) needs judge_failed_only (--judge-failed-only): it adds what a judge owes"
-            )
+            raise ValueError("append needs judge_failed_only; add --judge-failed-only")
         if self.append and self.overwrite:
-            raise ValueError("append (--append) and overwrite (--overwrite) exclude each other; keep one")
+            raise ValueError("append and overwrite exclude each other; keep one of them")
         if self.overwrite and self.resume_from_cache:
-            raise ValueError("overwrite (--overwrite) and resume_from_cache (--resume) exclude each other; keep one")
+            raise ValueError("`overwrite` and `resume_from_cache` (--resume) exclude each other; keep one of them")
+        excluded = [name for name in _OF_SAVED_RUNS if getattr(self, name)]
+        if self.input_format == "atif" and excluded:
+            raise ValueError(f"input_format=atif excludes {', '.join(excluded)}; take it out")
         return self
