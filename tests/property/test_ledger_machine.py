@@ -252,7 +252,7 @@ class LedgerMachine(RuleBasedStateMachine):
         if lines:
             file = File.RESULTS if path == self.paths.output else File.FAILURES
             self._append(
-                replace(saved_line(self.plan[KEYS[0]], RESULTS[0], STAMP), file=file, line=_picked(lines, pick))
+                replace(saved_line(self.plan[KEYS[0]], RESULTS[0], STAMP), file=file, pieces=(_picked(lines, pick),))
             )
 
     # What always holds.

@@ -3,7 +3,7 @@
 Rules:
 * A row that is no JSON (too deep, a lone surrogate, a value of no JSON type) becomes a failure that keeps the evidence.
 * A line that readers would refuse is not written.
-* A reply whose text may stand is not serialised again.
+* A reply whose text may stand is not serialised again, and a long one is not copied either.
 * The outcome of a failures row is what its line reads back as, so that a session and its files never differ.
 
 Source: collection.md §4.2; case RC-09.
@@ -25,16 +25,26 @@ from rollbook.records.reading import read_row
 from rollbook.records.task import Rollout
 
 _EVIDENCE_KEPT: Final = 2000
+_LONG: Final = 16 * 1024
+"""Bytes that cost more to copy than to be handed over by themselves."""
 _NOT_JSON: Final = (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError)
+
+
+Pieces = tuple[bytes | memoryview, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SavedLine:
-    """One line, newline included, the file that it goes to, and the outcome that it tells."""
+    """One line in pieces, newline included, the file that it goes to, and the outcome that it tells."""
 
     file: File
-    line: bytes
+    pieces: Pieces
     outcome: Outcome
+
+    @property
+    def line(self) -> bytes:
+        """The whole line."""
+        return b"".join(self.pieces)
 
 
 def saved_line(rollout: Rollout, ending: Ending, run: RunStamp, elapsed: float | None = None) -> SavedLine:
@@ -49,13 +59,14 @@ def saved_line(rollout: Rollout, ending: Ending, run: RunStamp, elapsed: float |
         outcome = ending.outcome if file is File.RESULTS else read_row(line, file).outcome
     except _NOT_JSON as error:
         return _unwritable(rollout, ending, run, error)
-    return SavedLine(file, line + b"\n", outcome)
+    return SavedLine(file, (line + b"\n",), outcome)
 
 
 def _as_it_came(text: bytes, rollout: Rollout, outcome: Outcome, run: RunStamp) -> SavedLine:
     """Return a reply's own text with our keys appended; the text holds none of them, and no line break."""
-    parts = (memoryview(text)[:-1], b",", rollout.stamped, run.stamped, b"}\n")
-    return SavedLine(File.RESULTS, b"".join(parts), outcome)
+    stamps = b"".join((b",", rollout.stamped, run.stamped, b"}\n"))
+    pieces = (memoryview(text)[:-1], stamps)
+    return SavedLine(File.RESULTS, pieces if len(text) >= _LONG else (b"".join(pieces),), outcome)
 
 
 def _unwritable(rollout: Rollout, ending: Ending, run: RunStamp, error: Exception) -> SavedLine:
@@ -66,7 +77,7 @@ def _unwritable(rollout: Rollout, ending: Ending, run: RunStamp, error: Exceptio
     )
     evidence = {NG_FAILURE_EVIDENCE_KEY: _shown(ending)}
     file, row = saved_row(Ending(failed, evidence), rollout.stamps, run)
-    return SavedLine(file, encode(row) + b"\n", failed)
+    return SavedLine(file, (encode(row) + b"\n",), failed)
 
 
 def _shown(ending: Ending) -> str:

@@ -220,13 +220,13 @@ class ShardWriter(Writer):
         if not isinstance(ending.outcome, Interrupted):
             return super().write(rollout, ending, elapsed)
         if not self._options.record_omitted:
-            nothing = SavedLine(File.FAILURES, b"", ending.outcome)
+            nothing = SavedLine(File.FAILURES, (), ending.outcome)
             return Handed(self._record(rollout, nothing), self._nothing_to_do())
         _, row = saved_row(ending, rollout.stamps | {RUN_ID_KEY: self._stamp.run_id})
-        saved = SavedLine(File.FAILURES, encode(row) + b"\n", replace(ending.outcome, omitted=True))
+        saved = SavedLine(File.FAILURES, (encode(row) + b"\n",), replace(ending.outcome, omitted=True))
         self._refuse_when_broken()
         with self._adding:
-            self._waiting.rows[saved.file].append(saved.line)
+            self._waiting.rows[saved.file].extend(saved.pieces)
             return Handed(self._record(rollout, saved), self._begun())
 
     def _open(self) -> None:

@@ -16,7 +16,7 @@ Source: collection.md §1.6, §1.7, §4.1, §4.2, §5.4.2, §5.5.
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -37,7 +37,8 @@ from rollbook.records.place import File
 from rollbook.records.record import Record
 from rollbook.records.task import Rollout
 
-_AT_ONCE: Final = 1 << 20
+_AT_ONCE: Final = 1024
+"""Pieces that a kernel takes in one call."""
 
 
 class Durability(StrEnum):
@@ -54,7 +55,7 @@ class _Waiting:
 
     reserved: list[tuple[RolloutKey, int]] = field(default_factory=list)
     events: list[LogEvent] = field(default_factory=list)
-    rows: dict[File, list[bytes]] = field(default_factory=lambda: {File.FAILURES: [], File.RESULTS: []})
+    rows: dict[File, list[bytes | memoryview]] = field(default_factory=lambda: {File.FAILURES: [], File.RESULTS: []})
     commit: Commit = field(default_factory=lambda: Commit(loop=asyncio.get_running_loop()))
     are_safe: bool = False
 
@@ -153,11 +154,11 @@ class Writer:
 
         """
         if isinstance(ending.outcome, NeverStarted) and not self._options.record_omitted:
-            return Handed(self._record(rollout, SavedLine(File.FAILURES, b"", ending.outcome)), self._nothing_to_do())
+            return Handed(self._record(rollout, SavedLine(File.FAILURES, (), ending.outcome)), self._nothing_to_do())
         saved = saved_line(rollout, ending, self._stamp, elapsed)
         self._refuse_when_broken()
         with self._adding:
-            self._waiting.rows[saved.file].append(saved.line)
+            self._waiting.rows[saved.file].extend(saved.pieces)
             return Handed(self._record(rollout, saved), self._begun())
 
     def _record(self, rollout: Rollout, saved: SavedLine) -> Record:
@@ -259,23 +260,27 @@ class Writer:
             lines.append(log_line(Reserved(flat(batch.reserved), self.sizes, self.elapsed)))
         return lines
 
-    def _append(self, handle: BinaryIO, lines: list[bytes]) -> None:
-        for chunk in _chunks(lines):
-            left = memoryview(chunk)
-            while left:
-                left = left[handle.write(left) :]
+    def _append(self, handle: BinaryIO, pieces: Sequence[bytes | memoryview]) -> None:
+        for first in range(0, len(pieces), _AT_ONCE):
+            _write_all(handle.fileno(), pieces[first : first + _AT_ONCE])
         if self._options.durability is Durability.SYNC:
             DATA_SYNC(handle.fileno())
 
 
-def _chunks(lines: list[bytes]) -> Iterator[bytes]:
-    """Yield `lines` together, as many at a time as are copied in no time."""
-    first = size = 0
-    for after, line in enumerate(lines, start=1):
-        size += len(line)
-        if size >= _AT_ONCE or after == len(lines):
-            yield lines[first] if after == first + 1 else b"".join(lines[first:after])
-            first, size = after, 0
+def _write_all(file: int, pieces: Sequence[bytes | memoryview]) -> None:
+    """Write `pieces` one behind the other, without copying them together first."""
+    while pieces:
+        written = os.writev(file, pieces)
+        pieces = _after(written, pieces)
+
+
+def _after(written: int, pieces: Sequence[bytes | memoryview]) -> Sequence[bytes | memoryview]:
+    """Return what is left of `pieces` when their first bytes are written."""
+    for at, piece in enumerate(pieces):
+        if written < len(piece):
+            return [memoryview(piece)[written:], *pieces[at + 1 :]]
+        written -= len(piece)
+    return ()
 
 
 DATA_SYNC: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)

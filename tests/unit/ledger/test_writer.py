@@ -367,3 +367,28 @@ async def test_an_error_of_any_kind_fails_who_waits_and_lets_nobody_wait_for_eve
         monkeypatch.setattr(opened, "_commit", lambda _batch: (_ for _ in ()).throw(KeyError("odd")))
         with pytest.raises(LedgerError):
             await asyncio.wait_for(opened.reserve(RolloutKey(0, 0), 0), 5)
+
+
+LONG = b'{"note":"' + b"x" * 40_000 + b'","reward":1}'
+
+
+async def test_short_and_long_replies_and_written_rows_stand_in_the_order_in_which_they_came(paths):
+    bodies = [LONG if n % 3 else b'{"n":%d,"reward":1}' % n for n in range(1500)]
+    async with writer(paths) as opened:
+        await asyncio.gather(
+            *(opened.write(rollout(n), Ending(Scored(1.0), kept=body)) for n, body in enumerate(bodies)),
+            opened.write(rollout(1500), SCORED),
+        )
+        assert opened.sizes == (paths.output.stat().st_size, 0)
+    lines = paths.output.read_bytes().splitlines(keepends=True)
+    assert [line[: len(body) - 1] for line, body in zip(lines, bodies, strict=False)] == [body[:-1] for body in bodies]
+    assert [msgspec.json.decode(line)["_ng_task_index"] for line in lines] == [*range(1501)]
+
+
+@pytest.mark.parametrize("taken", [1, 3, 4, 7])
+def test_a_system_that_takes_a_part_at_a_time_is_given_every_byte_once(tmp_path, monkeypatch, taken):
+    real, pieces = os.writev, [b"ab", b"", memoryview(b"cdefg"), b"h\n"]
+    monkeypatch.setattr(writing.os, "writev", lambda file, given: real(file, [b"".join(given)[:taken]]))
+    with writing.append_to(tmp_path / "file") as file:
+        writing._write_all(file.fileno(), pieces)
+    assert (tmp_path / "file").read_bytes() == b"abcdefgh\n"
