@@ -19,7 +19,7 @@ _MOST_STEPS: Final = 200
 
 
 @cache
-def t_quantile(probability: float, df: int) -> float:
+def t_quantile(probability: float, df: float) -> float:
     """Return the t below which `probability` (at least one half, below one) of the distribution lies.
 
     Newton steps from the normal quantile: it lies left of the solution and the distribution function is concave
@@ -34,7 +34,7 @@ def t_quantile(probability: float, df: int) -> float:
     return t
 
 
-def upper_tail(t: float, df: int) -> float:
+def upper_tail(t: float, df: float) -> float:
     """Return the share of the distribution above `t`, which is not negative."""
     if t == 0:
         return 0.5
@@ -48,7 +48,7 @@ def upper_tail(t: float, df: int) -> float:
     return (1 - front * _fraction(b, a, square / (df + square)) / b) / 2
 
 
-def _density(t: float, df: int) -> float:
+def _density(t: float, df: float) -> float:
     scale = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - math.log(df * math.pi) / 2
     return math.exp(scale - (df + 1) / 2 * math.log1p(t * t / df))
 

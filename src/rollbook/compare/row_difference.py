@@ -1,0 +1,192 @@
+"""The difference between two runs by their rows: over the tasks that both have, and what is missing beside it.
+
+Rules:
+* Every task weighs the same, whatever its repeats: the mean of a side is the mean of its tasks' means.
+* A difference never stands without the coverage of both sides, and the bounds between which it would lie if what is
+  missing had been all 0 or all 1.
+
+Source: collection.md §9.2.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from rollbook.compare.interval import Interval, difference_interval, standard_error
+from rollbook.compare.paired import differences_of
+from rollbook.compare.pairing import Pairing
+from rollbook.compare.power import Needed, minimum_detectable_effect, needed
+from rollbook.compare.scored_pairs import ScoredPairs, mean_of
+from rollbook.compare.side import Side, SideFacts, facts_of
+from rollbook.compare.significance import ChosenTest, chosen_test
+from rollbook.scoring.spread import mean
+
+ALPHA: Final = 0.05
+MIN_COVERAGE: Final = 0.95
+_LISTED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The difference if what is missing were the candidate's worst (`low`) and best (`high`) case.
+
+    `baseline_at_best`: the baseline's mean in the candidate's best case, where what the baseline misses is 0.
+    """
+
+    low: float
+    high: float
+    baseline_at_best: float
+
+
+@dataclass(frozen=True, slots=True)
+class PairCounts:
+    """How tasks were paired, by what; how many stand on one side only, and the numbers of the first of those."""
+
+    pairs: int
+    by: dict[str, int]
+    twins: int
+    only_baseline: int
+    only_candidate: int
+    first_only_baseline: tuple[int, ...]
+    first_only_candidate: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """What two runs' rows say: both sides, how they were paired, and the difference over pairs scored on both.
+
+    `detectable`: the smallest true difference that this much data finds in 4 of 5 cases. `bounds` are None unless every
+    reward lies in 0..1.
+    """
+
+    baseline: SideFacts
+    candidate: SideFacts
+    paired: PairCounts
+    scored_pairs: int
+    baseline_mean: float | None
+    candidate_mean: float | None
+    difference: float | None
+    standard_error: float | None
+    interval: Interval
+    bounds: Bounds | None
+    test: ChosenTest
+    detectable: float | None
+    needed: Needed
+
+    @property
+    def shared_baseline(self) -> float:
+        """The share of the baseline's tasks that have a partner."""
+        return self.paired.pairs / self.baseline.tasks if self.baseline.tasks else 0.0
+
+    @property
+    def shared_candidate(self) -> float:
+        """The share of the candidate's tasks that have a partner."""
+        return self.paired.pairs / self.candidate.tasks if self.candidate.tasks else 0.0
+
+
+def row_difference(
+    baseline: Side, candidate: Side, pairing: Pairing, *, alpha: float = ALPHA, seed: int = 0
+) -> RowDifference:
+    """Return the difference over `pairing`; chance in tests and intervals comes from `seed`."""
+    pairs = ScoredPairs(baseline, candidate, pairing)
+    differences = differences_of(pairs)
+    error = standard_error(differences)
+    ours = facts_of(baseline, _units(pairing.baseline, pairing.only_baseline))
+    theirs = facts_of(candidate, _units(pairing.candidate, pairing.only_candidate))
+    return RowDifference(
+        baseline=ours,
+        candidate=theirs,
+        paired=_counts(baseline, candidate, pairing),
+        scored_pairs=len(pairs),
+        baseline_mean=_mean(baseline, pairs.ours),
+        candidate_mean=_mean(candidate, pairs.theirs),
+        difference=mean(differences),
+        standard_error=error,
+        interval=difference_interval(differences, level=1 - alpha, seed=seed),
+        bounds=_bounds(_Worth(baseline, ours), _Worth(candidate, theirs), pairing),
+        test=chosen_test(pairs, seed=seed),
+        detectable=None if error is None else minimum_detectable_effect(error, alpha=alpha),
+        needed=needed(pairs, alpha=alpha),
+    )
+
+
+def selected(baseline: Side, candidate: Side, pairing: Pairing, fits: Callable[[Side, int], bool]) -> Pairing:
+    """Return the pairs whose baseline unit fits, and the tasks of one side that do."""
+    part = Pairing()
+    for (mine, other), how in zip(pairing, pairing.how, strict=True):
+        if fits(baseline, mine):
+            part.baseline.append(mine)
+            part.candidate.append(other)
+            part.how.append(how)
+    part.only_baseline.extend(unit for unit in pairing.only_baseline if fits(baseline, unit))
+    part.only_candidate.extend(unit for unit in pairing.only_candidate if fits(candidate, unit))
+    return part
+
+
+def _units(paired: Iterable[int], only: Iterable[int]) -> Iterable[int]:
+    yield from paired
+    yield from only
+
+
+def _counts(baseline: Side, candidate: Side, pairing: Pairing) -> PairCounts:
+    return PairCounts(
+        pairs=len(pairing),
+        by=pairing.counts(),
+        twins=pairing.twins,
+        only_baseline=len(pairing.only_baseline),
+        only_candidate=len(pairing.only_candidate),
+        first_only_baseline=tuple(baseline.task[unit] for unit in pairing.only_baseline[:_LISTED]),
+        first_only_candidate=tuple(candidate.task[unit] for unit in pairing.only_candidate[:_LISTED]),
+    )
+
+
+def _mean(side: Side, units: Iterable[int]) -> float | None:
+    means = [mean_of(side, unit) for unit in units]
+    return mean(means)
+
+
+class _Worth:
+    """What a task's mean is at least and at most, when what is missing of it may be anything from 0 to 1."""
+
+    def __init__(self, side: Side, facts: SideFacts) -> None:
+        self._side = side
+        self._whole = 0 if facts.has_plan else facts.many
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether every reward lies in 0..1."""
+        rewards = self._side.scored
+        return not rewards or (min(rewards) >= 0 and max(rewards) <= 1)
+
+    def __call__(self, unit: int) -> tuple[float, float]:
+        size = max(self._side.size(unit), self._whole)
+        had, missing = sum(self._side.rewards(unit)), size - self._side.scored_count(unit)
+        return had / size, (had + missing) / size
+
+
+def _bounds(ours: _Worth, theirs: _Worth, pairing: Pairing) -> Bounds | None:
+    """Return the bounds over every task of either side; a task that one side lacks may be anything there."""
+    if not (ours.is_bounded and theirs.is_bounded):
+        return None
+    low: list[float] = []
+    high: list[float] = []
+    best: list[float] = []
+    for mine, other in pairing:
+        (least, most), (other_least, other_most) = ours(mine), theirs(other)
+        low.append(other_least - most)
+        high.append(other_most - least)
+        best.append(least)
+    for mine in pairing.only_baseline:
+        least, most = ours(mine)
+        low.append(-most)
+        high.append(1 - least)
+        best.append(least)
+    for other in pairing.only_candidate:
+        least, most = theirs(other)
+        low.append(least - 1)
+        high.append(most)
+        best.append(0.0)
+    if not low:
+        return None
+    return Bounds(*(math.fsum(values) / len(values) for values in (low, high, best)))

@@ -1,0 +1,71 @@
+"""What two runs' difference comes to in a word, and why not in a better one.
+
+Rules:
+* Where too little is scored on a side, or too few tasks are on both, nothing is better or worse unless it stays so in
+  the worst case of what is missing.
+* `no difference shown` is no proof of sameness: it always comes with the difference that could have been seen.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from rollbook.compare.row_difference import RowDifference
+
+_FEWEST: Final = 1
+
+
+class Verdict(StrEnum):
+    """Of a candidate against its baseline."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    NO_DIFFERENCE = "no difference shown"
+    COVERAGE = "inconclusive because of coverage"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict, the p-value that it rests on (adjusted where there are several candidates), and what is lacking."""
+
+    verdict: Verdict
+    p_value: float | None
+    lacking: tuple[str, ...]
+
+
+def judged(difference: RowDifference, p_value: float | None, *, alpha: float, min_coverage: float) -> Judgement:
+    """Return the judgement of one candidate whose p-value, adjusted or not, is `p_value`."""
+    lacks = tuple(lacking(difference, min_coverage))
+    if difference.scored_pairs < _FEWEST or (lacks and not _stays(difference)):
+        return Judgement(Verdict.COVERAGE, p_value, lacks or ("no task is scored on both sides",))
+    shown = p_value is not None and p_value < alpha and difference.difference
+    if not shown:
+        return Judgement(Verdict.COVERAGE if lacks else Verdict.NO_DIFFERENCE, p_value, lacks)
+    return Judgement(Verdict.BETTER if shown > 0 else Verdict.WORSE, p_value, lacks)
+
+
+def lacking(difference: RowDifference, min_coverage: float) -> Iterator[str]:
+    """Yield in which way either side covers less than `min_coverage`."""
+    for name, side in (("baseline", difference.baseline), ("candidate", difference.candidate)):
+        if side.coverage < min_coverage:
+            share = f"{side.scored} of {side.expected} rollouts are scored"
+            yield f"{name}: {share}{_short_of(side.coverage, min_coverage)}"
+    ours, theirs = (
+        (difference.baseline, difference.shared_baseline),
+        (difference.candidate, difference.shared_candidate),
+    )
+    for name, (side, shared) in (("baseline", ours), ("candidate", theirs)):
+        if shared < min_coverage:
+            pairs = f"{difference.paired.pairs} of its {side.tasks} tasks are on both sides"
+            yield f"{name}: {pairs}{_short_of(shared, min_coverage)}"
+
+
+def _short_of(share: float, wanted: float) -> str:
+    return f" ({100 * share:.1f} %, and {100 * wanted:g} % are wanted)"
+
+
+def _stays(difference: RowDifference) -> bool:
+    """Whether the sign of the difference is the same whatever is missing."""
+    bounds = difference.bounds
+    return bounds is not None and (bounds.low > 0 or bounds.high < 0)

@@ -1,0 +1,183 @@
+"""A comparison in sentences, which its text and its Markdown share.
+
+Rules:
+* A difference stands beside its interval, and a verdict beside its coverage.
+* Text from data is shown with its control characters escaped.
+
+Source: collection.md §9.2.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from rollbook.compare.comparison import Comparison, RowComparison
+from rollbook.compare.flips import Change, Flips
+from rollbook.compare.gate import RuleOutcome
+from rollbook.compare.metric_difference import Ends, MetricRow
+from rollbook.compare.power import Needed
+from rollbook.compare.row_difference import PairCounts, RowDifference
+from rollbook.compare.side import SideFacts
+from rollbook.compare.verdict import Verdict
+from rollbook.report.status_words import counts_in_words, number_of
+from rollbook.report.words import number, shown
+
+UNDEFINED: Final = "n/a"
+METRIC_HEADINGS: Final = ("Metric", "Baseline", "Candidate", "Delta", "95 % interval", "%")
+_P_SHOWN: Final = 0.001
+
+
+def signed(value: float | None) -> str:
+    """Return a difference with its sign."""
+    return UNDEFINED if value is None else f"{'+' if value > 0 else ''}{number(value)}"
+
+
+def ends(interval: Ends) -> str:
+    """Return both ends of an interval."""
+    return UNDEFINED if interval is None else f"[{signed(interval[0])}, {signed(interval[1])}]"
+
+
+def share(value: float) -> str:
+    """Return a share as a percentage."""
+    return f"{100 * value:.1f} %"
+
+
+def p_value(value: float | None) -> str:
+    """Return a p-value."""
+    if value is None:
+        return UNDEFINED
+    return f"{value:.3f}" if value >= _P_SHOWN else f"{value:.1e}"
+
+
+def verdict_lines(rows: RowComparison) -> Iterator[str]:
+    """Yield the verdict, what it rests on, and what it lacks."""
+    found, judgement = rows.difference, rows.judgement
+    said = judgement.verdict.value
+    if judgement.verdict is Verdict.NO_DIFFERENCE and found.detectable is not None:
+        said += f"; a true difference of {number(found.detectable)} would have been found in 4 of 5 cases"
+    yield said
+    if found.difference is not None:
+        means = f"mean reward {number(found.candidate_mean)} against {number(found.baseline_mean)}"
+        yield f"{means}: {signed(found.difference)}{_interval(found)}"
+    yield from judgement.lacking
+
+
+def _interval(found: RowDifference) -> str:
+    low, high = found.interval.low, found.interval.high
+    return "" if low is None or high is None else f" {ends((low, high))}, {found.interval.how} over tasks"
+
+
+def test_line(rows: RowComparison, candidates: int) -> str:
+    """Return which test was made, and its p-value."""
+    test, p = rows.difference.test, rows.judgement.p_value
+    adjusted = f" (adjusted for {candidates} candidates; {p_value(test.p_value)} alone)" if candidates > 1 else ""
+    return f"{test.name}, because of {test.why}: p = {p_value(p)}{adjusted}"
+
+
+def coverage_line(name: str, side: SideFacts) -> str:
+    """Return how much of a side is scored, and where the rest stands."""
+    rest = {state: count for state, count in sorted(side.states.items()) if state != "scored"}
+    beside = f"; {counts_in_words(rest)}" if rest else ""
+    repeats = str(side.many) if side.few == side.many else f"{side.few} to {side.many}"
+    told = f"{name}: {side.scored} of {side.expected} rollouts scored ({share(side.coverage)}){beside}"
+    return shown(f"{told}; {number_of(side.tasks, 'task')}, {repeats} a task")
+
+
+def pair_lines(paired: PairCounts, scored_pairs: int) -> Iterator[str]:
+    """Yield how tasks were paired, and which have no partner."""
+    by = ", ".join(f"{count} by {how}" for how, count in paired.by.items())
+    yield f"{number_of(paired.pairs, 'task')} on both sides ({by or 'none'}), {scored_pairs} scored on both"
+    if paired.twins:
+        yield f"{paired.twins} of them say the same as another task: paired in their order"
+    for side, count, first in (
+        ("baseline", paired.only_baseline, paired.first_only_baseline),
+        ("candidate", paired.only_candidate, paired.first_only_candidate),
+    ):
+        if count:
+            more = ", …" if count > len(first) else ""
+            yield f"{count} in the {side} alone: {', '.join(map(str, first))}{more}"
+
+
+def power_line(rows: RowComparison) -> str:
+    """Return what this much data can find, and how much would show what was seen and is not shown."""
+    found = rows.difference
+    if found.detectable is None:
+        return f"what could be found is not known: {found.needed.why}"
+    finds = f"this much data finds a difference of {number(found.detectable)} in 4 of 5 cases"
+    shows = rows.judgement.verdict in {Verdict.BETTER, Verdict.WORSE}
+    return finds if shows else f"{finds}; {needed_words(found.needed, found)}"
+
+
+def needed_words(needed: Needed, found: RowDifference) -> str:
+    """Return how many repeats or tasks would show the difference."""
+    ways = []
+    if needed.repeats is not None:
+        more = max(0, needed.repeats - max(found.baseline.many, found.candidate.many))
+        beyond = f" ({more} more)" if more else ""
+        ways.append(f"{number_of(needed.repeats, 'repeat')} of every task on each side{beyond}")
+    if needed.tasks is not None:
+        ways.append(f"{number_of(needed.tasks, 'task')} with the repeats that they have")
+    if not ways:
+        return f"how much more would decide it is not known: {needed.why}"
+    why = f" ({needed.why})" if needed.repeats is None else ""
+    return f"a difference of {signed(found.difference)} takes {', or '.join(ways)}{why}"
+
+
+def bounds_line(found: RowDifference) -> str | None:
+    """Return between what the difference would lie whatever is missing; None where nothing is, or nothing bounds it."""
+    bounds = found.bounds
+    if bounds is None or (bounds.low == bounds.high):
+        return None
+    return f"between {signed(bounds.low)} and {signed(bounds.high)}, if what is missing were the worst or the best case"
+
+
+def transition_lines(transitions: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """Yield each change of state with its count."""
+    for (before, after), count in transitions.items():
+        yield shown(f"{count}: {before} → {after}")
+
+
+def flips_line(flips: Flips) -> str:
+    """Return how many tasks flipped, or moved."""
+    if flips.kind == "binary":
+        tied = f", {flips.tied} tied at one half" if flips.tied else ""
+        return f"{flips.regressed} regressed, {flips.improved} improved, of {flips.tasks}{tied}"
+    return f"{flips.regressed} fell, {flips.improved} rose, of {flips.tasks}"
+
+
+def change_line(change: Change) -> str:
+    """Return one task that changed: means, and the rewards of its repeats."""
+    same = change.baseline_task == change.candidate_task
+    task = f"task {change.baseline_task}" if same else f"task {change.baseline_task} (there {change.candidate_task})"
+    moved = f"{number(change.baseline)} → {number(change.candidate)}"
+    return f"{task}: {moved}  {_rewards(change.baseline_rewards)} → {_rewards(change.candidate_rewards)}"
+
+
+def _rewards(rewards: Sequence[float]) -> str:
+    return f"[{' '.join(f'{reward:g}' for reward in rewards)}]" if rewards else ""
+
+
+def metric_cells(row: MetricRow) -> tuple[str, ...]:
+    """Return one metric's line of the table."""
+    percent = UNDEFINED if row.percent is None else f"{row.percent:+.1f}"
+    delta = ends(row.delta_interval) if row.delta_interval else UNDEFINED
+    return (shown(row.name), number(row.baseline), number(row.candidate), signed(row.delta), delta, percent)
+
+
+def rule_line(rule: RuleOutcome) -> str:
+    """Return one rule with its numbers."""
+    numbers = f"{plain_number(rule.found)}, limit {plain_number(rule.limit)}"
+    return shown(f"{rule.ruling.value}: {rule.tier} ({rule.metric}) {rule.rule}: {numbers}: {rule.why}")
+
+
+def plain_number(value: float | None) -> str:
+    """Return a number of a rule; a whole one as it is."""
+    return f"{value:.0f}" if value is not None and value == int(value) else number(value)
+
+
+def notes_of(comparison: Comparison) -> list[str]:
+    """Return everything that has to be said beside the numbers."""
+    skipped = comparison.skipped_agents
+    told = [f"agents that are not compared: {', '.join(skipped)}"] if skipped else []
+    of_metrics = [warning for each in comparison.candidates for part in each.metrics for warning in part.warnings]
+    of_rows = [note for each in comparison.candidates if each.rows for note in each.rows.notes]
+    return list(map(shown, dict.fromkeys([*told, *comparison.warnings, *of_metrics, *of_rows])))

@@ -1,0 +1,88 @@
+"""A gate's policy, read from its file.
+
+Rules:
+* A key that is wrong is named with its place in the file: a gate that was misspelt must not open.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from rollbook.compare.policy import Policy
+from rollbook.config.recursion import as_deep_as_usual
+from rollbook.errors import ConfigError, ConfigPathNotFoundError
+
+_PREFIX = "Value error, "
+
+
+def read_policy(path: Path) -> Policy:
+    """Return the policy in a YAML file.
+
+    Raises:
+        ConfigPathNotFoundError: no such file.
+        ConfigError: no YAML, or no policy; names every line and key that is wrong.
+
+    """
+    try:
+        text = path.read_text("utf-8")
+        with as_deep_as_usual():
+            node, loaded = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
+    except FileNotFoundError:
+        raise ConfigPathNotFoundError(f"{path}: no such policy; give --gate the path of a YAML file") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f":{mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{place}: malformed YAML: {error.problem or 'unreadable'}") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, OSError) as error:
+        raise ConfigError(f"{path}: cannot be read as YAML: {type(error).__name__}") from None
+    if not isinstance(loaded, dict):
+        raise ConfigError(f"{path}: a policy is a mapping of keys to values, for example `max_drop: 0.02`")
+    if twice := next(_repeated(node), None):
+        raise ConfigError(f"{path}:{twice.start_mark.line + 1}: {twice.value}: the key stands here for the second time")
+    try:
+        return Policy.model_validate(loaded)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_faults(path, node, error))) from None
+
+
+def _repeated(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
+    """Yield the keys that stand in a mapping that has them already."""
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                yield key
+            seen.add(str(key.value))
+            yield from _repeated(value)
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _repeated(item)
+
+
+def _faults(path: Path, node: yaml.Node | None, error: ValidationError) -> Iterator[str]:
+    for fault in error.errors(include_url=False, include_context=False):
+        where = fault["loc"]
+        key = ".".join(map(str, where)) or "the policy"
+        yield f"{path}:{_line(node, where)}: {key}: {fault['msg'].removeprefix(_PREFIX)}"
+
+
+def _line(node: yaml.Node | None, where: Sequence[int | str]) -> int:
+    """Return the line of a key, or of the nearest one around it."""
+    line = 1 if node is None else node.start_mark.line + 1
+    for step in where:
+        found = _step(node, step)
+        if found is None:
+            break
+        line, node = found
+    return line
+
+
+def _step(node: yaml.Node | None, step: int | str) -> tuple[int, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        return next(((key.start_mark.line + 1, value) for key, value in node.value if key.value == step), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        item: yaml.Node = node.value[step]
+        return item.start_mark.line + 1, item
+    return None

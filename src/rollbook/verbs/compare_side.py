@@ -1,0 +1,189 @@
+"""A run's files → its side of a comparison: where every rollout stands, and what its tasks say.
+
+Rules:
+* Rows pass by one at a time; of each rollout a few numbers are kept, of each task three digests.
+* What tasks say is read from the plan; where there is none, from what results echo of it.
+* A line that cannot be read was told when the run was folded, and is passed over here.
+
+Source: collection.md §1.5, §9.2.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from rollbook.compare.side import Said, Side, short, state_of
+from rollbook.ledger.history import History, planned_lines
+from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.reader import scan_whole
+from rollbook.records.columns import PLANNED, unpacked_key
+from rollbook.records.identity import TASK_INDEX_KEY_NAME
+from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.keys import NG_TASK_ID_KEY, RESPONSES_CREATE_PARAMS_KEY
+from rollbook.records.nesting import not_too_deep
+from rollbook.records.outcome import Scored
+from rollbook.records.reading import UNREADABLE
+from rollbook.records.standing import Standings
+from rollbook.records.table import NO_ROW
+from rollbook.records.task_content import own_name, prompt_digest, task_digest
+from rollbook.verbs.status import Reading, read_run
+
+Tags = Sequence[Mapping[str, object]]
+"""For each selection of tasks the fields that its tasks have, and their values; a list of values means any of them."""
+_DAMAGE_NAMED: Final = 3
+_ROW: Final = msgspec.json.Decoder(dict[str, object])
+
+
+class _Head(msgspec.Struct):
+    task: int = msgspec.field(name=TASK_INDEX_KEY_NAME)
+
+
+class _Echo(msgspec.Struct):
+    """What a result says of its task."""
+
+    task: int = msgspec.field(name=TASK_INDEX_KEY_NAME)
+    params: Any = msgspec.field(name=RESPONSES_CREATE_PARAMS_KEY, default=None)
+    task_id: Any = None
+    problem_id: Any = None
+    instance_id: Any = None
+    own_id: Any = msgspec.field(name=NG_TASK_ID_KEY, default=None)
+
+    def row(self) -> JsonObject:
+        names = {"task_id": self.task_id, "problem_id": self.problem_id, "instance_id": self.instance_id}
+        return {RESPONSES_CREATE_PARAMS_KEY: self.params, NG_TASK_ID_KEY: self.own_id, **names}
+
+
+_HEAD: Final = msgspec.json.Decoder(_Head)
+_ECHO: Final = msgspec.json.Decoder(_Echo)
+
+
+def side_of(output: Path, tags: Tags = ()) -> Side:
+    """Return the side of the run at `output`; of each of its tasks it is noted which of `tags` it has.
+
+    Raises:
+        NoRunError: no run is there.
+        OSError: a file cannot be read.
+
+    """
+    reading = read_run(output)
+    side = Side(str(output), has_plan=reading.history.plan.rollouts > 0)
+    side.notes += _notes(reading)
+    _fill(side, reading)
+    paths, history = reading.paths, reading.history
+    _hear_plan(side, paths, history, tags)
+    if any(not side.is_known(task) for task in side.task):
+        _hear_results(side, paths)
+    return side
+
+
+def _notes(reading: Reading) -> Iterator[str]:
+    if not reading.history.plan.rollouts:
+        yield "there is no plan: rollouts that left no record are only known where other tasks have more of them"
+    if reading.is_alive:
+        yield "the run goes on: what is in flight counts as missing"
+    for damage in reading.damage[:_DAMAGE_NAMED]:
+        yield f"damaged: {damage.place}: {damage.what}"
+    if len(reading.damage) > _DAMAGE_NAMED:
+        yield f"and {len(reading.damage) - _DAMAGE_NAMED} more damaged places; `gym eval status` names them"
+
+
+def _fill(side: Side, reading: Reading) -> None:
+    """Add every rollout that the plan holds (of a run without one, that a record names), task by task."""
+    standings = reading.history.standings
+    of_task: dict[str | None, list[int]] = {}
+    task = -1
+    for number, seat in standings.in_order():
+        if side.has_plan and not standings.columns.flags[seat] & PLANNED:
+            continue
+        if number >> 32 != task:
+            _end_task(side, reading, task, of_task)
+            task = number >> 32
+        of_task.setdefault(_agent(standings, seat), []).append(number)
+    _end_task(side, reading, task, of_task)
+
+
+def _end_task(side: Side, reading: Reading, task: int, of_task: dict[str | None, list[int]]) -> None:
+    for agent, numbers in of_task.items():
+        for number in numbers:
+            _add(side, reading, number)
+        side.end_unit(task, agent)
+    of_task.clear()
+
+
+def _add(side: Side, reading: Reading, number: int) -> None:
+    key = unpacked_key(number)
+    standing = reading.history.standings.standing(key, reading.rules)
+    record = standing.record
+    outcome = record.outcome if record else None
+    state = state_of(standing.disposition, outcome)
+    reward = outcome.reward if isinstance(outcome, Scored) and state == "scored" else None
+    side.add_rollout(key.rollout, state, reward, record.place if record else None)
+
+
+def _agent(standings: Standings, seat: int) -> str | None:
+    """Return whose a rollout is: its plan's agent's, or where it is in no plan, its record's."""
+    columns, table = standings.columns, standings.table
+    if columns.flags[seat] & PLANNED:
+        return columns.names[columns.group[seat]][0]
+    row = columns.row[seat]
+    return None if row == NO_ROW else table.sources[table.origins[row]][1]
+
+
+def _hear_plan(side: Side, paths: RunPaths, history: History, tags: Tags) -> None:
+    last = -1
+    for line in planned_lines(paths, history.manifest):
+        try:
+            task = _HEAD.decode(line.text).task
+            if task == last or side.is_known(task):
+                continue
+            side.say(task, _said(_ROW.decode(not_too_deep(line.text)), tags))
+            last = task
+        except UNREADABLE:
+            continue
+
+
+def _hear_results(side: Side, paths: RunPaths) -> None:
+    """Take from results what they echo of the tasks of which nothing is known."""
+    for line in scan_whole(paths.output):
+        try:
+            task = _HEAD.decode(line.text).task
+            if side.is_known(task):
+                continue
+            row = _ECHO.decode(not_too_deep(line.text)).row()
+            side.say(task, Said(0, short(prompt_digest(row)), _name(row)))
+        except UNREADABLE:
+            continue
+
+
+def _said(row: JsonMapping, tags: Tags) -> Said:
+    bits = sum(1 << number for number, wanted in enumerate(tags) if _has(row, wanted))
+    return Said(short(task_digest(row)), short(prompt_digest(row)), _name(row), bits)
+
+
+def _name(row: JsonMapping) -> int:
+    name = own_name(row)
+    return short(hashlib.sha256(name.encode(errors="surrogatepass")).digest()) if name is not None else 0
+
+
+def _has(row: JsonMapping, wanted: Mapping[str, object]) -> bool:
+    """Whether a task has every one of the wanted values, at the top of its row or in what its task says."""
+    places = [place for place in _places(row) if isinstance(place, Mapping)]
+    return all(any(_is_one_of(place[key], value) for place in places if key in place) for key, value in wanted.items())
+
+
+def _places(row: JsonMapping) -> Iterator[object]:
+    yield row
+    inner = row.get("task_input")
+    yield inner
+    for place in (row, inner):
+        if isinstance(place, Mapping):
+            yield from (place.get("task_data"), place.get("metadata"), place.get("verifier_metadata"))
+
+
+def _is_one_of(found: object, wanted: object) -> bool:
+    options = wanted if isinstance(wanted, list) else [wanted]
+    has = found if isinstance(found, list) else [found]
+    return any(type(option) is type(value) and option == value for option in options for value in has)
