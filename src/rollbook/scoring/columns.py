@@ -10,8 +10,8 @@ Source: collection.md §6.4 (3 to 5).
 from collections.abc import Mapping, Sequence
 
 from rollbook.records.json_values import JsonObject
+from rollbook.scoring.distribution import Distribution
 from rollbook.scoring.rows import Number, PlacedRow
-from rollbook.scoring.spread import mean, median, sample_std
 
 
 def columns_of(rows: Sequence[PlacedRow]) -> dict[str, list[Number]]:
@@ -25,17 +25,20 @@ def columns_of(rows: Sequence[PlacedRow]) -> dict[str, list[Number]]:
 
 def described(rows: Sequence[PlacedRow]) -> JsonObject:
     """Return `mean/`, `max/`, `min/`, `median/` and `std/` of every numeric field of `rows`."""
-    columns = columns_of(rows)
-    spreads = _spreads(columns, len(rows))
+    return described_columns({name: Distribution(values) for name, values in columns_of(rows).items()}, len(rows))
+
+
+def described_columns(columns: Mapping[str, Distribution], rows: int) -> JsonObject:
+    """Return the same of the numeric fields of so many rows, each of which some of them have."""
+    spreads = _spreads(columns, rows)
     statistics: JsonObject = {}
     for name, values in columns.items():
-        ordered = sorted(values)
         statistics |= defined(
             {
-                f"mean/{name}": mean(ordered),
-                f"max/{name}": ordered[-1],
-                f"min/{name}": ordered[0],
-                f"median/{name}": median(ordered),
+                f"mean/{name}": values.mean(),
+                f"max/{name}": values.highest,
+                f"min/{name}": values.lowest,
+                f"median/{name}": values.median(),
                 f"std/{name}": spreads[name],
             }
         )
@@ -47,8 +50,8 @@ def defined(statistics: Mapping[str, Number | None]) -> JsonObject:
     return {name: value for name, value in statistics.items() if value is not None}
 
 
-def _spreads(columns: Mapping[str, Sequence[Number]], rows: int) -> Mapping[str, float | None]:
-    spreads = {name: sample_std(values) for name, values in columns.items()}
+def _spreads(columns: Mapping[str, Distribution], rows: int) -> Mapping[str, float | None]:
+    spreads = {name: values.sample_std() for name, values in columns.items()}
     if any(spread is not None for spread in spreads.values()):
         return spreads
-    return {name: 0.0 if len(values) == rows else None for name, values in columns.items()}
+    return {name: 0.0 if values.count == rows else None for name, values in columns.items()}

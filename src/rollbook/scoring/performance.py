@@ -6,11 +6,12 @@ Rules:
 Source: collection.md §6.4 (11), §8.5; servers.md §8.11.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from rollbook.records.json_values import JsonObject
 from rollbook.scoring.columns import defined
+from rollbook.scoring.number_column import NumberColumn
 from rollbook.scoring.rows import Number, number_in
 from rollbook.scoring.spread import mean, median, population_std, quantile
 
@@ -19,36 +20,76 @@ _TOKENS: Final = ("prompt_tokens", "cached_prompt_tokens", "completion_tokens", 
 _TURNS: Final = "num_turns"
 _LATENCY: Final = "total_latency_ms"
 _COVERAGE: Final = "token_observability_coverage"
+_RATE: Final = "tokens_per_turn"
+_STATED: Final = (*_TOKENS, _TURNS, _LATENCY, _COVERAGE)
+_READ: Final = (*_STATED, _RATE)
+_AT_ONCE: Final = 1024
 
 
-def perf_summary(rows: Sequence[Mapping[str, Any]]) -> JsonObject | None:
+class PerfColumns:
+    """What many rows' `ng_perf` says, as columns."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._found = 0
+        self._columns: dict[str, list[Number]] = {name: [] for name in _READ}
+        self._full = {name: NumberColumn() for name in _READ}
+
+    def add(self, perf: object) -> None:
+        """Take one row in, whose `ng_perf` is `perf`."""
+        self.rows += 1
+        if isinstance(perf, Mapping):
+            self._found += 1
+            self._keep(perf)
+            if self._found % _AT_ONCE == 0:
+                self._flush()
+
+    def _keep(self, perf: Mapping[str, Any]) -> None:
+        columns = self._columns
+        for name in _STATED:
+            number = number_in(perf.get(name))
+            if number is not None:
+                columns[name].append(number)
+        rate = _rate(perf)
+        if rate is not None:
+            columns[_RATE].append(rate)
+
+    def _flush(self) -> None:
+        for name, values in self._columns.items():
+            self._full[name].extend(values)
+            values.clear()
+
+    def summary(self) -> JsonObject | None:
+        """Return the summary, or None when no row carried `ng_perf`. Latencies are milliseconds."""
+        if not self._found:
+            return None
+        self._flush()
+        seen_tokens = sum(share > 0 for share in self._full[_COVERAGE])
+        return {
+            "overall_observability_coverage": self._found / self.rows,
+            _COVERAGE: seen_tokens / self.rows,
+            **self._tokens(),
+            **_turns(sorted(self._full[_TURNS])),
+            **_tokens_per_turn(sorted(self._full[_RATE])),
+            **_latency(sorted(self._full[_LATENCY])),
+        }
+
+    def _tokens(self) -> JsonObject:
+        summary: JsonObject = {}
+        for name in _TOKENS:
+            values = sorted(self._full[name])
+            if values:
+                summary |= defined({f"mean_{name}": mean(values), f"median_{name}": median(values)})
+                summary[f"total_{name}"] = sum(values)
+        return summary
+
+
+def perf_summary(rows: Iterable[Mapping[str, Any]]) -> JsonObject | None:
     """Return the summary of `rows`, or None when no row carries `ng_perf`. Latencies are milliseconds."""
-    perfs = [perf for row in rows if isinstance(perf := row.get(PERF_KEY), Mapping)]
-    if not perfs:
-        return None
-    seen_tokens = [share for share in _values(perfs, _COVERAGE) if share > 0]
-    return {
-        "overall_observability_coverage": len(perfs) / len(rows),
-        _COVERAGE: len(seen_tokens) / len(rows),
-        **_tokens(perfs),
-        **_turns(_values(perfs, _TURNS)),
-        **_tokens_per_turn(perfs),
-        **_latency(_values(perfs, _LATENCY)),
-    }
-
-
-def _values(perfs: Sequence[Mapping[str, Any]], name: str) -> list[Number]:
-    return sorted(number for perf in perfs if (number := number_in(perf.get(name))) is not None)
-
-
-def _tokens(perfs: Sequence[Mapping[str, Any]]) -> JsonObject:
-    summary: JsonObject = {}
-    for name in _TOKENS:
-        values = _values(perfs, name)
-        if values:
-            summary |= defined({f"mean_{name}": mean(values), f"median_{name}": median(values)})
-            summary[f"total_{name}"] = sum(values)
-    return summary
+    columns = PerfColumns()
+    for row in rows:
+        columns.add(row.get(PERF_KEY))
+    return columns.summary()
 
 
 def _turns(values: Sequence[Number]) -> JsonObject:
@@ -66,8 +107,7 @@ def _turns(values: Sequence[Number]) -> JsonObject:
     )
 
 
-def _tokens_per_turn(perfs: Sequence[Mapping[str, Any]]) -> JsonObject:
-    rates = sorted(rate for perf in perfs if (rate := _rate(perf)) is not None)
+def _tokens_per_turn(rates: Sequence[Number]) -> JsonObject:
     return defined({"mean_tokens_per_turn": mean(rates), "median_tokens_per_turn": median(rates)})
 
 

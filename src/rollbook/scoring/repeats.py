@@ -11,18 +11,20 @@ Source: collection.md §6.4 (6, 8).
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME
 from rollbook.records.json_values import JsonObject
 from rollbook.scoring.columns import columns_of, defined
+from rollbook.scoring.distribution import Distribution
 from rollbook.scoring.rows import Number, PlacedRow, number_in
-from rollbook.scoring.spread import mean, median, quantile, sample_std
 from rollbook.scoring.student_t import t_quantile
 
 _log = logging.getLogger(__name__)
 _SEM: Final = "sem/"
+_SHOWN: Final = 20
 _UPPER: Final = 0.975
 """The share below the upper end of a two-sided interval of 95 in 100."""
 
@@ -41,13 +43,27 @@ def rows_by_repeat(rows: Iterable[PlacedRow]) -> dict[int, list[PlacedRow]]:
     return dict(sorted(repeats.items()))
 
 
+@dataclass(frozen=True, slots=True)
+class RepeatColumns:
+    """One repeat: its rollout index, how many rows it has, and the values of each numeric field."""
+
+    index: int
+    rows: int
+    columns: Mapping[str, Collection[Number]]
+
+
 def repeat_entries(repeats: Mapping[int, Sequence[PlacedRow]]) -> list[JsonObject]:
     """Return one entry for each repeat."""
     tasks = len({row.task for rows in repeats.values() for row in rows})
-    if any(len(rows) != tasks for rows in repeats.values()):
-        sizes = {index: len(rows) for index, rows in repeats.items()}
+    return entries_of([RepeatColumns(index, len(rows), columns_of(rows)) for index, rows in repeats.items()], tasks)
+
+
+def entries_of(repeats: Sequence[RepeatColumns], tasks: int) -> list[JsonObject]:
+    """Return one entry for each repeat of so many tasks."""
+    if any(repeat.rows != tasks for repeat in repeats):
+        sizes = {repeat.index: repeat.rows for repeat in repeats[:_SHOWN]}
         _log.warning("repeats cover different tasks (rollouts by repeat: %s, of %d tasks)", sizes, tasks)
-    entries = [_entry(index, rows, tasks) for index, rows in repeats.items()]
+    entries = [_entry(repeat, tasks) for repeat in repeats]
     flat = {name.removeprefix(_SEM) for entry in entries for name in entry if name.startswith(_SEM) and not entry[name]}
     if flat:
         _log.info("the same in all tasks of some repeat, so their intervals have no width: %s", sorted(flat))
@@ -60,33 +76,33 @@ def kept_of_hook(answers: Sequence[Mapping[str, Any]]) -> list[JsonObject]:
     return [{name: answer[name] for name in names} for answer in answers]
 
 
-def _entry(index: int, rows: Sequence[PlacedRow], tasks: int) -> JsonObject:
+def _entry(repeat: RepeatColumns, tasks: int) -> JsonObject:
     entry: JsonObject = {
-        ROLLOUT_INDEX_KEY_NAME: index,
-        "sample_count": len(rows),
-        "missing_count": tasks - len(rows),
+        ROLLOUT_INDEX_KEY_NAME: repeat.index,
+        "sample_count": repeat.rows,
+        "missing_count": tasks - repeat.rows,
     }
-    for name, values in columns_of(rows).items():
-        entry |= defined({f"{statistic}/{name}": value for statistic, value in _statistics(values).items()})
+    for name, values in repeat.columns.items():
+        statistics = _statistics(Distribution(values))
+        entry |= defined({f"{statistic}/{name}": value for statistic, value in statistics.items()})
     return entry
 
 
-def _statistics(values: Sequence[Number]) -> dict[str, Number | None]:
-    ordered = sorted(values)
-    center, std = mean(ordered), sample_std(ordered)
-    sem = None if std is None else std / math.sqrt(len(ordered))
+def _statistics(values: Distribution) -> dict[str, Number | None]:
+    center, std = values.mean(), values.sample_std()
+    sem = None if std is None else std / math.sqrt(values.count)
     low = high = None
     if center is not None and sem is not None:
-        low, high = interval(center, sem, len(ordered))
+        low, high = interval(center, sem, values.count)
     return {
         "mean": center,
-        "median": median(ordered),
+        "median": values.median(),
         "std": std,
         "sem": sem,
-        "min": ordered[0],
-        "max": ordered[-1],
-        "p25": quantile(ordered, 0.25),
-        "p75": quantile(ordered, 0.75),
+        "min": values.lowest,
+        "max": values.highest,
+        "p25": values.quantile(0.25),
+        "p75": values.quantile(0.75),
         "ci_low_95": low,
         "ci_high_95": high,
     }

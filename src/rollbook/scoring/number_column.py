@@ -1,0 +1,58 @@
+"""Very many numbers in few bytes: whole numbers stay whole, and none loses a digit.
+
+Rules:
+* Eight bytes a number while all are whole or all fit a float; what fits neither is kept as it is.
+"""
+
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
+
+from rollbook.scoring.rows import Number
+
+EXACT: Final = 2**53
+"""Whole numbers up to here are floats without loss."""
+
+Values: TypeAlias = "array[int] | array[float] | list[Number]"
+
+
+class NumberColumn:
+    """Numbers in the order in which they came."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Iterable[Number] = ()) -> None:
+        self.values: Values = array("q")
+        self.extend(list(values))
+
+    def extend(self, values: list[Number] | tuple[Number, ...]) -> None:
+        """Take `values` in."""
+        kind = self.values
+        if isinstance(kind, list):
+            kind.extend(values)
+            return
+        try:
+            kind.frombytes(array(kind.typecode, values).tobytes())
+        except (TypeError, OverflowError):
+            self._widen(values)
+
+    def _widen(self, values: list[Number] | tuple[Number, ...]) -> None:
+        """Change to what holds both what is there and `values`."""
+        there = self.values
+        if _fit_floats(there) and _fit_floats(values):
+            self.values = array("d", there)
+            self.values.extend(array("d", values))
+        else:
+            self.values = [*there, *values]
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Number]:
+        """Yield them."""
+        return iter(self.values)
+
+
+def _fit_floats(values: Iterable[Number]) -> bool:
+    return all(isinstance(value, float) or -EXACT <= value <= EXACT for value in values)

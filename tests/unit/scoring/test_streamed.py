@@ -1,0 +1,94 @@
+import msgspec
+import pytest
+
+from rollbook.errors import InputError
+from rollbook.scoring.distribution import Distribution
+from rollbook.scoring.number_column import NumberColumn
+from rollbook.scoring.spread import mean, median, population_std, quantile, sample_std
+from rollbook.scoring.streamed import StreamedMetrics
+
+
+def row(task, rollout, **fields):
+    return msgspec.json.encode({"_ng_task_index": task, "_ng_rollout_index": rollout} | fields)
+
+
+def streamed(*rows, expected=None):
+    entries = []
+    metrics = StreamedMetrics(entries.append, expected)
+    for one in rows:
+        metrics.add(one)
+    end = metrics.end()
+    return [msgspec.json.decode(entry) for entry in entries], end
+
+
+def test_the_entry_of_a_task_goes_out_once_the_next_task_begins():
+    entries = []
+    metrics = StreamedMetrics(entries.append)
+    metrics.add(row(0, 0, reward=1.0))
+    metrics.add(row(0, 1, reward=0.0))
+    assert entries == []
+    metrics.add(row(1, 0, reward=1.0))
+    assert [msgspec.json.decode(entry)["_ng_task_index"] for entry in entries] == [0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([(0, 0), (0, 0)], "rollout 0-0 is there twice"),
+        ([(0, 1), (0, 0)], "rollout 0-0 comes after 0-1"),
+        ([(1, 0), (0, 0)], "rollout 0-0 comes after task 1"),
+    ],
+)
+def test_a_rollout_that_does_not_come_after_the_one_before_is_refused(rows, said):
+    metrics = StreamedMetrics(lambda _: None)
+    with pytest.raises(InputError, match=said):
+        [metrics.add(row(*key)) for key in rows] and metrics.end()
+
+
+@pytest.mark.parametrize("index", [-1, 0.5, None, True, "0"])
+def test_a_row_that_names_no_rollout_is_refused(index):
+    metrics = StreamedMetrics(lambda _: None)
+    metrics.add(row(0, 0))
+    with pytest.raises(InputError, match="names no rollout"):
+        metrics.add(row(1, index))
+
+
+def test_the_planned_repeats_of_a_task_are_told_beside_those_at_hand():
+    first, second = streamed(
+        row(0, 0, reward=1),
+        row(1, 0, reward=1),
+        expected={1: 4},
+    )[0]
+    assert (first["expected_num_rollouts"], first["missing_num_rollouts"]) == (1, 0)
+    assert (second["expected_num_rollouts"], second["missing_num_rollouts"]) == (4, 3)
+    assert second["reward_profile_completion_pct"] == 25.0
+
+
+def test_rows_that_look_unlike_each_other_are_read_alike():
+    rows = [{"reward": 1.0}, {"reward": "1"}, {"reward": True, "x": 2}, {"x": None, "y": [1]}, {"new": 3, "x": 2}] * 2
+    found = streamed(*(row(0, number, **fields) for number, fields in enumerate(rows)))[1].agent_metrics
+    assert {name: found[f"mean/{name}"] for name in ("reward", "x", "new")} == {"reward": 1.0, "x": 2.0, "new": 3.0}
+
+
+def test_rows_with_ever_new_fields_are_read_after_nothing_is_learned_any_more():
+    rows = [row(0, number, **{f"field{number}": number}) for number in range(200)]
+    found = streamed(*rows)[1].agent_metrics
+    assert [found[f"mean/field{number}"] for number in range(200)] == [float(number) for number in range(200)]
+
+
+@pytest.mark.parametrize("values", [[1, 2, 2**60], [1, 0.5], [0.5, 2**60], [2**70, 1], [True]])
+def test_a_column_gives_back_the_numbers_that_it_was_given(values):
+    column = NumberColumn()
+    for value in values:
+        column.extend([value])
+    assert list(column) == list(NumberColumn(values)) == values
+
+
+@pytest.mark.parametrize("values", [[0.1 * (n % 7) for n in range(5000)], [n * 0.37 % 1 for n in range(5000)], [3, 1]])
+def test_a_distribution_over_parts_is_described_as_the_numbers_together(values):
+    whole, ordered = Distribution(values[: len(values) // 3], values[len(values) // 3 :]), sorted(values)
+    assert (whole.mean(), whole.median()) == (mean(values), median(ordered))
+    assert (whole.sample_std(), whole.population_std()) == (sample_std(values), population_std(values))
+    assert [whole.quantile(share) for share in (0, 0.25, 0.9, 1)] == [
+        quantile(ordered, share) for share in (0, 0.25, 0.9, 1)
+    ]
