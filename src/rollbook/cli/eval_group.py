@@ -13,8 +13,11 @@ command: Final = VerbGroup(
     {
         "run": Verb("rollbook.cli.eval_run", "Collect rollouts and score them."),
         "status": Verb("rollbook.cli.eval_status", "Show how a run is, and what a resume would do."),
+        "reverify": Verb("rollbook.cli.eval_reverify", "Judge saved answers again."),
         "ctl": Verb("rollbook.cli.eval_ctl", "Tell a run that goes on what to do."),
         "explain": Verb("rollbook.cli.eval_explain", "Tell what happened to a rollout."),
+        "import": Verb("rollbook.cli.eval_import", "Take up logs of other tools as a run."),
+        "compare": Verb("rollbook.cli.eval_compare", "Compare runs: is a candidate better or worse?"),
     },
     summary="Run tasks against servers and score what comes back.",
 )

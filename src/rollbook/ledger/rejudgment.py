@@ -7,6 +7,7 @@ Rules:
 Source: collection.md §5.4.7, §21.3 (23).
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from rollbook.ledger.rollout_record import read_records
@@ -38,11 +39,44 @@ def admission_closed_by(
     """
     if admission.identity != identity or not _repeats(admission, outcome):
         return False
-    of_result = admission.predecessor_id.startswith(RESULT_PREDECESSOR_PREFIX)
-    path = results_path if of_result else failures_path
+    path = results_path if _is_of_result(admission) else failures_path
     if path is None:
         return False
     rows = (row for row in read_records(path) if _rollout_of(row) == identity)
+    return _follows_one_of(admission, outcome, rows)
+
+
+def open_among(
+    pending: Iterable[RejudgeAdmission], failures_path: Path, results_path: Path
+) -> dict[tuple[str, int], RejudgeAdmission]:
+    """Return the admissions that no row closes, by rollout and attempt; both files are read once.
+
+    Raises:
+        LedgerError: a line of a file is no row; names file and line.
+
+    """
+    left = {(one.identity, one.attempt): one for one in pending}
+    if not left:
+        return left
+    wanted = {identity for identity, _ in left}
+    failures, results = (
+        [row for row in read_records(path) if _rollout_of(row) in wanted] for path in (failures_path, results_path)
+    )
+    for outcome in (*failures, *results):
+        found = identity_of_row(outcome)
+        admission = None if found is None else left.get(found[1:])
+        if admission is not None and _repeats(admission, outcome):
+            rows = results if _is_of_result(admission) else failures
+            if _follows_one_of(admission, outcome, rows):
+                del left[admission.identity, admission.attempt]
+    return left
+
+
+def _is_of_result(admission: RejudgeAdmission) -> bool:
+    return admission.predecessor_id.startswith(RESULT_PREDECESSOR_PREFIX)
+
+
+def _follows_one_of(admission: RejudgeAdmission, outcome: JsonMapping, rows: Iterable[JsonMapping]) -> bool:
     return any(_is_predecessor(admission, row) and is_same_answer(row, outcome) for row in rows)
 
 

@@ -253,6 +253,19 @@ class JudgeFailures:
         self.names.pop(number, None)
 
 
+def refuse_several_stages(paths: RunPaths) -> None:
+    """Refuse a run whose rows are of several stages.
+
+    Raises:
+        InputError: they are; names file and line.
+
+    """
+    for file in (File.RESULTS, File.FAILURES):
+        for place, seen in seen_in(paths, file):
+            if not seen.omitted:
+                _refuse_stages(path_of(paths, file), place, seen)
+
+
 def _refuse_stages(path: Path, place: Place, seen: Seen) -> None:
     if seen.stage_index is not None:
         raise InputError(

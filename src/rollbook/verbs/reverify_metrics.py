@@ -1,0 +1,184 @@
+"""The metrics of rewards that were judged again, asked of the resources servers that judged them.
+
+Rules:
+* Results are grouped by whose they are and who judges them; each group is one request, its rows in (task, rollout)
+  order and without their bulk.
+* A server that cannot answer gets an entry that says so, and the others keep theirs; the file appears whole.
+
+Source: collection.md §1.10, §6.3, §9.1.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final
+
+import msgspec
+
+from rollbook.dispatch.transport import Transport
+from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.reader import payload_at
+from rollbook.ledger.whole_file import whole_file
+from rollbook.plan.targets import name_in
+from rollbook.records import keys
+from rollbook.records.codec import encode
+from rollbook.records.exchange import SendFailed
+from rollbook.records.json_values import JsonObject
+from rollbook.records.nesting import not_too_deep
+from rollbook.records.place import File
+from rollbook.records.reading import UNREADABLE
+from rollbook.records.standing import Standings
+from rollbook.verbs.light_rows import light_row
+from rollbook.verbs.reverify_routes import Answerer, VerifyRoutes
+
+SECONDS: Final = 600.0
+_AT_ONCE: Final = 1 << 18
+_BYTES_A_SECOND: Final = 1 << 20
+_SUCCESSES: Final = range(200, 300)
+_SHOWN: Final = 500
+_BEGIN: Final = b'{"verify_responses":['
+_END: Final = b"]}"
+
+
+class _Row(msgspec.Struct):
+    """What a result says of whose it is."""
+
+    agent_ref: object = None
+    server: object = msgspec.field(name=keys.NG_ENVIRONMENT_SERVER_KEY, default=None)
+    task_source: object = None
+
+
+class _Metrics(msgspec.Struct):
+    agent_metrics: dict[str, object]
+    key_metrics: dict[str, object]
+    group_level_metrics: list[dict[str, object]] = msgspec.field(default_factory=list)
+    repeat_level_metrics: list[dict[str, object]] = msgspec.field(default_factory=list)
+
+
+_ROW: Final = msgspec.json.Decoder(_Row)
+_METRICS: Final = msgspec.json.Decoder(_Metrics)
+_NONE: Final[JsonObject] = {
+    "agent_metrics": {},
+    "key_metrics": {},
+    "group_level_metrics": [],
+    "repeat_level_metrics": [],
+}
+
+
+@dataclass(slots=True)
+class _Group:
+    """The rows of one agent that one server judges, as a request's body on disk."""
+
+    file: BinaryIO
+    size: int = 0
+    rows: int = 0
+
+    def add(self, row: bytes) -> None:
+        """Write one row."""
+        self._write((b"," if self.rows else _BEGIN) + row)
+        self.rows += 1
+
+    def end(self) -> None:
+        """Write the end."""
+        self._write(_END)
+        self.file.flush()
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield it from its beginning."""
+        self.file.seek(0)
+        while piece := self.file.read(_AT_ONCE):
+            yield piece
+
+    def _write(self, text: bytes) -> None:
+        self.file.write(text)
+        self.size += len(text)
+
+
+@dataclass(slots=True)
+class JudgedResults:
+    """The results of a run that stand, by (whose they are, who judges them)."""
+
+    paths: RunPaths
+    standings: Standings
+    routes: VerifyRoutes
+    groups: dict[tuple[str, str], _Group] = field(default_factory=dict)
+
+    def read(self, holding: ExitStack) -> None:
+        """Write every group's body; `holding` closes them.
+
+        Raises:
+            OSError, LedgerError: results cannot be read, or the disk does not take the bodies.
+            ConfigError: a result that nobody judges.
+
+        """
+        for _, place in self.standings.places(self.standings.in_order()):
+            if place.file is File.RESULTS:
+                line = payload_at(self.paths.output, place)
+                self._group_of(_ROW.decode(line), holding).add(light_row(line))
+        for group in self.groups.values():
+            group.end()
+
+    def _group_of(self, row: _Row, holding: ExitStack) -> _Group:
+        who = Answerer(_text(row.task_source), _text(row.server), name_in(row.agent_ref))
+        server = self.routes.server_for(who)
+        key = (who.agent or who.environment or server, server)
+        if key not in self.groups:
+            file = tempfile.TemporaryFile(dir=self.paths.output.parent)  # noqa: SIM115  `holding` closes it
+            self.groups[key] = _Group(holding.enter_context(file))
+        return self.groups[key]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+async def judged_metrics(results: JudgedResults, transport: Transport, seconds: float = SECONDS) -> list[JsonObject]:
+    """Ask every server for the metrics of what it judged, write the metrics file, and return its entries.
+
+    Raises:
+        OSError: results cannot be read, or the disk does not take what is written.
+
+    """
+    with ExitStack() as holding:
+        await asyncio.to_thread(results.read, holding)
+        asked = [
+            _entry(_label(key, results), server, group, transport, seconds)
+            for key, group in sorted(results.groups.items())
+            for server in key[1:]
+        ]
+        entries = list(await asyncio.gather(*asked))
+    with whole_file(results.paths.aggregate_metrics) as file:
+        file.write(msgspec.json.format(b"[" + b",".join(map(encode, entries)) + b"]", indent=2) + b"\n")
+    return entries
+
+
+def _label(key: tuple[str, str], results: JudgedResults) -> str:
+    """Return what an entry is called: whose results they are where no other server judges some of them."""
+    name, server = key
+    return name if sum(other == name for other, _ in results.groups) == 1 else server
+
+
+async def _entry(label: str, server: str, group: _Group, transport: Transport, seconds: float) -> JsonObject:
+    entry: JsonObject = {keys.AGENT_REF_KEY: {"name": label}}
+    try:
+        async with asyncio.timeout(seconds + group.size / _BYTES_A_SECOND):
+            reply = await transport.send(server, "/aggregate_metrics", group)
+    except SendFailed as failure:
+        return entry | _failed(failure.exception_type, failure.message, failure.status)
+    except TimeoutError:
+        return entry | _failed("TimeoutError", f"no reply of {server} within {seconds:.0f} s", None)
+    shown = reply.body[:_SHOWN].decode(errors="replace")
+    if reply.status not in _SUCCESSES:
+        return entry | _failed("ClientResponseError", shown, reply.status)
+    try:
+        metrics: JsonObject = msgspec.to_builtins(_METRICS.decode(not_too_deep(reply.body)))
+    except UNREADABLE as error:
+        return entry | _failed(type(error).__name__, f"{error}: {shown}", reply.status)
+    return entry | metrics
+
+
+def _failed(exception_type: str, message: str, status: int | None) -> JsonObject:
+    error: JsonObject = {"type": exception_type, "message": message}
+    return _NONE | {"aggregation_error": error | ({} if status is None else {"http_status": status})}
