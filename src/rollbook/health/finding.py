@@ -1,0 +1,59 @@
+"""What a check saw, and what the findings of a record add up to.
+
+Rules:
+* Any finding makes a record unhealthy; without one, a check that had no evidence leaves it unobserved.
+
+Source: collection.md §7.1, §7.3.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+Detail = Mapping[str, object]
+
+
+class Verdict(Enum):
+    """What is said of a record."""
+
+    HEALTHY = "healthy"
+    UNHEALTHY = "unhealthy"
+    UNOBSERVED = "unobserved"
+
+
+class Scope(Enum):
+    """What a check is run on."""
+
+    RECORD = "record"
+    TASK = "task"
+    DUPLICATES = "duplicates"
+    EXECUTION = "execution"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong: by which check, where in the record (`locator`, if not all of it), and details."""
+
+    check: str
+    locator: Detail = field(default_factory=dict)
+    detail: Detail = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, object]:
+        """Return it as it is written; an empty locator is left out."""
+        where = {"locator": dict(self.locator)} if self.locator else {}
+        return {"check": self.check, **where, "detail": dict(self.detail)}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one check found where, without the check's name."""
+
+    locator: Detail = field(default_factory=dict)
+    detail: Detail = field(default_factory=dict)
+
+
+def verdict_of(findings: Iterable[object], unobserved: Iterable[object]) -> Verdict:
+    """Return what `findings` and the checks without evidence add up to."""
+    if any(True for _ in findings):
+        return Verdict.UNHEALTHY
+    return Verdict.UNOBSERVED if any(True for _ in unobserved) else Verdict.HEALTHY

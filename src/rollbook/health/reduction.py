@@ -1,0 +1,152 @@
+"""All examined records → copies marked, verdicts and task entries in order, and what a summary counts.
+
+Rules:
+* In the order of task, rollout and stage, copies in the order of the files: the reports do not depend on who examined
+  which record, or when.
+* Memory holds columns; lines and task entries go out as they come.
+
+Source: collection.md §7.1-§7.3.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
+
+import msgspec
+
+from rollbook.health.batch import BOUND, NO_STAGE, SOUND, SUCCESS, Columns, plain_id, task_name, told_of
+from rollbook.health.checks import BIT, CHECK_IDS, CONSISTENTLY_UNHEALTHY, DUPLICATE, NO_SUCCESSFUL_CALLS, names_of
+from rollbook.health.finding import Finding, Verdict
+from rollbook.health.tasks import Repeat, TaskHealth, one_repeat, task_health
+
+ToldAt = Callable[[int], bytes]
+Write = Callable[[bytes], object]
+_TASK_BITS: Final = BIT[CONSISTENTLY_UNHEALTHY] | BIT[NO_SUCCESSFUL_CALLS]
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was counted over records and over tasks; the keys of the last four are bits of the table of checks."""
+
+    records: int = 0
+    tasks: int = 0
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    flagged: Counter[int] = field(default_factory=Counter)
+    unobserved: Counter[int] = field(default_factory=Counter)
+    flagged_tasks: Counter[int] = field(default_factory=Counter)
+    unobserved_tasks: Counter[int] = field(default_factory=Counter)
+
+    def issues(self) -> dict[str, int]:
+        """Return in how many records (tasks, for their checks) each check found something."""
+        found = self.flagged + self.flagged_tasks
+        return {name: _with(found, BIT[name]) for name in CHECK_IDS}
+
+    def coverage(self, ignored: int) -> dict[str, dict[str, int]]:
+        """Return how many records (tasks) each check looked at, could not judge, and was to leave out."""
+        return {name: self._covered(BIT[name], ignored) for name in CHECK_IDS}
+
+    def _covered(self, bit: int, ignored: int) -> dict[str, int]:
+        is_of_tasks = bool(bit & _TASK_BITS)
+        total = self.tasks if is_of_tasks else self.records
+        if bit & ignored:
+            return {"evaluated": 0, "unobserved": 0, "ignored": total}
+        unobserved = _with(self.unobserved_tasks if is_of_tasks else self.unobserved, bit)
+        return {"evaluated": total - unobserved, "unobserved": unobserved, "ignored": 0}
+
+
+def _with(counts: Counter[int], bit: int) -> int:
+    return sum(count for mask, count in counts.items() if mask & bit)
+
+
+class Reduction:
+    """Goes through `columns` once. `told_at` gives what was kept as text of the record at a place."""
+
+    def __init__(self, columns: Columns, told_at: ToldAt, ignored: int) -> None:
+        self._columns = columns
+        self._told_at = told_at
+        self._ignored = ignored
+        self._lists: dict[int, bytes] = {}
+        self.counts = Counts(records=len(columns))
+
+    def write(self, line: Write, task: Write) -> Counts:
+        """Give each verdict as a line, and each task as a member of an object, in order; return what was counted."""
+        columns = self._columns
+        for number, places in groupby(in_order(columns), key=columns.tasks.__getitem__):
+            repeats = list(self._repeats(places, line))
+            health = task_health(repeats, self._ignored)
+            self.counts.tasks += 1
+            self.counts.flagged_tasks[health.flagged] += 1
+            self.counts.unobserved_tasks[health.unobserved] += 1
+            task(_task_entry(number, health))
+        return self.counts
+
+    def _repeats(self, places: Iterator[int], line: Write) -> Iterator[Repeat]:
+        for _, copies in groupby(places, key=self._identity):
+            same = list(copies)
+            yield one_repeat([self._repeat(place, len(same), line) for place in same])
+
+    def _identity(self, place: int) -> tuple[int, int]:
+        return self._columns.rollouts[place], self._columns.stages[place]
+
+    def _repeat(self, place: int, copies: int, line: Write) -> Repeat:
+        columns = self._columns
+        marks, unobserved, flagged = columns.marks[place], columns.unobserved[place], columns.flagged[place]
+        is_copy = copies > 1 and marks & SOUND and not BIT[DUPLICATE] & self._ignored
+        flagged |= BIT[DUPLICATE] if is_copy else 0
+        verdict = Verdict.UNHEALTHY if flagged else Verdict.UNOBSERVED if unobserved else Verdict.HEALTHY
+        self.counts.verdicts[verdict] += 1
+        self.counts.flagged[flagged] += 1
+        self.counts.unobserved[unobserved] += 1
+        line(self._line(place, verdict, copies if is_copy else 0))
+        return Repeat(verdict, bool(marks & BOUND), bool(marks & SUCCESS))
+
+    def _line(self, place: int, verdict: Verdict, copies: int) -> bytes:
+        columns = self._columns
+        task, rollout, stage = columns.tasks[place], columns.rollouts[place], columns.stages[place]
+        told = told_of(self._told_at(place)) if columns.lengths[place] else told_of(b"")
+        findings = told.findings
+        if copies:
+            findings = [*findings, Finding(DUPLICATE, detail={"copies": copies}).as_json()]
+        name = told.rollout_id or plain_id(task, rollout)
+        return b"".join(
+            (
+                b'{"_ng_task_index":',
+                _ENCODER.encode(task_name(task)),
+                b',"_ng_rollout_index":%d' % rollout,
+                b"" if stage == NO_STAGE else b',"stage_index":%d' % stage,
+                b',"rollout_id":',
+                _ENCODER.encode(name),
+                b',"verdict":"%b","findings":' % verdict.value.encode(),
+                _ENCODER.encode(findings) if findings else b"[]",
+                b',"unobserved":',
+                self._listed(columns.unobserved[place]),
+                b"}\n",
+            )
+        )
+
+    def _listed(self, mask: int) -> bytes:
+        if mask not in self._lists:
+            self._lists[mask] = _ENCODER.encode(names_of(mask))
+        return self._lists[mask]
+
+
+def in_order(columns: Columns) -> Sequence[int]:
+    """Return the places of the records by task, rollout and stage; copies as they came."""
+    keys = (columns.tasks, columns.rollouts, columns.stages)
+    triples = zip(*keys, strict=True)
+    last = (-1, -1, NO_STAGE - 1)
+    if all(last <= (last := triple) for triple in triples):
+        return range(len(columns))
+    order = list(range(len(columns)))
+    for key in reversed(keys):
+        order.sort(key=key.__getitem__)
+    return order
+
+
+def _task_entry(number: int, health: TaskHealth) -> bytes:
+    verdicts = {verdict.value: health.verdicts[verdict] for verdict in Verdict}
+    entry = {"repeats": health.repeats, **verdicts, "flags": names_of(health.flagged)}
+    return b"%b: %b" % (_ENCODER.encode(str(task_name(number))), _ENCODER.encode(entry))

@@ -1,0 +1,45 @@
+"""A summary of health in lines for a person.
+
+Rules:
+* The counts come first, in the field's own words; what is wrong with the run as a whole follows, loudly.
+
+Source: collection.md §7.3; case RC-72.
+"""
+
+from collections.abc import Iterator
+
+from rollbook.health.finding import Finding
+from rollbook.health.summary import MODEL_NEVER_USED, HealthSummary
+
+
+def lines_of(summary: HealthSummary) -> tuple[str, ...]:
+    """Return the lines that tell of `summary`."""
+    return tuple(_lines(summary))
+
+
+def _lines(summary: HealthSummary) -> Iterator[str]:
+    counts = (
+        f"{summary.records} checked, {summary.healthy} healthy, {summary.unhealthy} unhealthy, "
+        f"{summary.unobserved} unobserved"
+    )
+    ignored = summary.health.ignored
+    left_out = f" (ignored: {', '.join(ignored)})" if ignored else ""
+    yield f"Rollout health: {counts}{left_out}"
+    accounting = summary.health.accounting
+    if accounting.failed or accounting.missing:
+        yield f"Rollouts expected: {accounting.expected}, failed: {accounting.failed}, missing: {accounting.missing}"
+    issues = {name: count for name, count in summary.health.counts.issues().items() if count}
+    if issues:
+        yield "Found: " + ", ".join(f"{name} {count}" for name, count in issues.items())
+    yield from map(_warning, summary.health.findings())
+    yield f"Health summary: {summary.summary}"
+
+
+def _warning(finding: Finding) -> str:
+    if finding.check == MODEL_NEVER_USED:
+        return (
+            f"WARNING: no rollout used the model: all {finding.detail['rollouts']} responses have an empty output and "
+            "no tokens. The score says nothing about the model; look at the agent and at its model server"
+        )
+    share, most = finding.detail["share"], finding.detail["most"]
+    return f"WARNING: {finding.detail['limit']}={most:g} is exceeded: the share is {share:.3f}"
