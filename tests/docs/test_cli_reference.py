@@ -10,6 +10,7 @@ from architecture.source_tree import REPOSITORY, table, words_in_code
 from rollbook import errors
 from rollbook.api.unsupported import LATER, WITHOUT_EFFECT
 from rollbook.cli.entry import exit_code_of, gym
+from rollbook.compare.gate import BLOCKED, UNDECIDED
 from rollbook.config.attempt_cap import MAX_ATTEMPTS_VARIABLE
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.records.run_status import INCOMPLETE, RESUMABLE, VIOLATED
@@ -95,7 +96,7 @@ def test_what_is_said_to_be_refused_or_without_effect_is_so():
 
 
 def test_no_command_is_named_that_is_not_there():
-    named = set(re.findall(r"`(gym (?:eval|env|list) [a-z]+)", TEXT))
+    named = set(re.findall(r"`(gym (?:eval|env|dev|list) [a-z]+)", TEXT))
     assert named <= set(VERBS)
 
 
@@ -112,4 +113,5 @@ def test_the_exit_codes_of_the_table_are_those_of_the_program():
     ours = {
         error.exit_code for error in vars(errors).values() if isinstance(error, type) and hasattr(error, "exit_code")
     }
-    assert listed == {0, click.UsageError.exit_code, exit_code_of([]), 130} | {RESUMABLE, INCOMPLETE, VIOLATED} | ours
+    told = {RESUMABLE, INCOMPLETE, VIOLATED, BLOCKED, UNDECIDED}
+    assert listed == {0, click.UsageError.exit_code, exit_code_of([]), 130} | told | ours

@@ -1,5 +1,8 @@
 """The interval of a difference of two means whose spreads may differ: Welch's.
 
+Rules:
+* Two values a side are the least; two sides without any spread have an interval of no width.
+
 Source: Welch 1947, "The generalization of Student's problem when several different population variances are involved".
 """
 

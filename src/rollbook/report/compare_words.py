@@ -111,15 +111,20 @@ def needed_words(needed: Needed, found: RowDifference) -> str:
     """Return how many repeats or tasks would show the difference."""
     ways = []
     if needed.repeats is not None:
-        more = max(0, needed.repeats - max(found.baseline.many, found.candidate.many))
-        beyond = f" ({more} more)" if more else ""
-        ways.append(f"{number_of(needed.repeats, 'repeat')} of every task on each side{beyond}")
+        wanted = number_of(needed.repeats, "repeat")
+        ways.append(f"{wanted} of every task on each side{_more(needed.repeats, found)}")
     if needed.tasks is not None:
         ways.append(f"{number_of(needed.tasks, 'task')} with the repeats that they have")
     if not ways:
         return f"how much more would decide it is not known: {needed.why}"
     why = f" ({needed.why})" if needed.repeats is None else ""
     return f"a difference of {signed(found.difference)} takes {', or '.join(ways)}{why}"
+
+
+def _more(repeats: int, found: RowDifference) -> str:
+    """Return how many repeats more that are, side by side."""
+    more = [repeats - side.few for side in (found.baseline, found.candidate)]
+    return f" ({more[0]} more of the baseline, {more[1]} more of the candidate)" if min(more) > 0 else ""
 
 
 def bounds_line(found: RowDifference) -> str | None:
