@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from rollbook.api.options import ceilings_of, run_of
+from rollbook.api.options import ceilings_of
 from rollbook.api.provenance import session_entry
 from rollbook.api.request import ServeMode
 from rollbook.api.reverify_metrics import metrics_of
@@ -34,8 +34,10 @@ from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.history import History
 from rollbook.ledger.manifest_store import write_manifest
 from rollbook.ledger.ownership import resolve_rollout_owner, resolve_rollout_path
+from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.rejudgment import open_among
 from rollbook.ledger.run import Run, explained, files_of
+from rollbook.ledger.writer import Durability
 from rollbook.records.codec import RunStamp
 from rollbook.records.disposition import Rules
 from rollbook.records.event import RunEnded, RunNoted, RunPlanned
@@ -68,8 +70,8 @@ async def rejudge(
     """Judge what a judge owes the run that the request names, and append what comes back. Raises as `reverify` does."""
     output = Path(request.settings.output_jsonl_fpath)
     path = resolve_rollout_path(resolve_rollout_owner(output))
-    collection = request.collection.model_copy(update={"output_jsonl_fpath": str(path)})
-    run = run_of(collection, clock)
+    settings = request.settings
+    run = Run(RunPaths(path), clock, durability=Durability(settings.durability), take_over=settings.take_over)
     with run.claimed():
         rejudging = _Rejudging(request, run, deployment, clock, stop)
         rejudging.look()
@@ -96,7 +98,7 @@ class _Rejudging:
         settings = self.request.settings
         if not self.run.paths.materialized_inputs.exists():
             raise ConfigError(f"{self.run.paths.materialized_inputs}: the run's plan is missing; restore it")
-        self.history = sound_history(self.run, self.notes)
+        self.history = sound_history(self.run, self._note)
         self.manifest = self.history.manifest or self._adopted()
         self.owed = Rejudgeable(
             self.run.paths,
@@ -164,7 +166,7 @@ class _Rejudging:
                 await self.deployment.start()
             await self._judged(observe)
         else:
-            self.notes.append("a judge owes this run nothing that can be judged again; nothing was sent")
+            self._note("a judge owes this run nothing that can be judged again; nothing was sent")
         observe(RunEnded())
         return await self._told(before.history, selected)
 
@@ -220,7 +222,7 @@ class _Rejudging:
         standings, rules, settings = reading.history.standings, self.rules(None), self.request.settings
         metrics: list[JsonObject] = []
         if selected and self.stop.why is None and not settings.disable_aggregation:
-            metrics = await metrics_of(reading, self.routes, self.deployment, self.notes)
+            metrics = await metrics_of(reading, self.routes, self.deployment, self._note)
         left = Rejudgeable(self.run.paths, standings, rules, with_invalid=settings.retry_invalid_judge_responses)
         left.look()
         groups, _ = standings.counted(rules)

@@ -142,7 +142,7 @@ class _Judging:
             )
             keys = verifier_keys(self.deployment.global_config_dict, self.routes.used)
             origin = Origin(inputs, reverified, keys, self.source.with_agents)
-            output = Output(run, origin, self.clock, self.request.command, self.notes)
+            output = Output(run, origin, self.clock, self.request.command, self._note)
             self._opened(output)
             plan = self._plan(output)
             await self._judged(output, plan, chosen)
@@ -194,7 +194,7 @@ class _Judging:
         if self.source.results is not None and settings.judge_failed_only:
             with explained(output.run.paths):
                 taken = output.take_over(self.source.results, self.source.answers)
-            self.notes += [f"{taken} results were taken over as they were"] if taken else []
+            self._note(f"{taken} results were taken over as they were")
 
     def _plan(self, output: Output) -> JudgedPlan:
         return JudgedPlan(
@@ -213,7 +213,7 @@ class _Judging:
         observe(RunPlanned(output.standings.tasks(), selected, selected - left, 0, 0.0))
         if not left:
             observe(RunEnded())
-            self.notes.append("nothing is owed, and nothing was sent")
+            self._note("nothing is owed, and nothing was sent")
             return
         again = SENT_AGAIN if self._may_be_sent_again() else 0
         engine = Engine(
@@ -236,9 +236,9 @@ class _Judging:
         reading = await asyncio.to_thread(read_run, output.run.paths.output)
         metrics: list[JsonObject] = []
         if self.stop.why is None and not self.request.settings.disable_aggregation:
-            metrics = await metrics_of(reading, self.routes, self.deployment, self.notes)
+            metrics = await metrics_of(reading, self.routes, self.deployment, self._note)
         if forced:
-            self.notes.append(_unvouched(forced))
+            self._note(_unvouched(forced))
         standings, rules = reading.history.standings, output.rules_of(None)
         is_owed = standings.owed_test(rules)
         keys = list(plan.selected())

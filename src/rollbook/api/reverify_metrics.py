@@ -6,6 +6,8 @@ Rules:
 Source: collection.md §6.3, §9.1.
 """
 
+from collections.abc import Callable
+
 from rollbook.errors import ConfigError, LedgerError
 from rollbook.ledger.run import explained
 from rollbook.records.json_values import JsonObject
@@ -16,17 +18,17 @@ from rollbook.verbs.status import Reading
 
 
 async def metrics_of(
-    reading: Reading, routes: VerifyRoutes, deployment: Deployment, notes: list[str]
+    reading: Reading, routes: VerifyRoutes, deployment: Deployment, tell: Callable[[str], None]
 ) -> list[JsonObject]:
-    """Return the metrics of a run whose answers were judged again; a server's fault is told in `notes`."""
+    """Return the metrics of a run whose answers were judged again; a server's fault is told."""
     paths = reading.paths
     try:
         with explained(paths, paths.aggregate_metrics):
             metrics = await judged_metrics(JudgedResults(paths, reading.history.standings, routes), deployment)
     except (LedgerError, ConfigError) as error:
-        notes.append(f"the rewards are safe; metrics could not be computed: {error}")
+        tell(f"the rewards are safe; metrics could not be computed: {error}")
         return []
-    notes += [
-        f"metrics could not be computed: {one['aggregation_error']}" for one in metrics if "aggregation_error" in one
-    ]
+    for one in metrics:
+        if "aggregation_error" in one:
+            tell(f"metrics could not be computed: {one['aggregation_error']}")
     return metrics

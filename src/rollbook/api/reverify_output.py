@@ -9,7 +9,7 @@ Source: collection.md §5.4, §9.1.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -51,6 +51,14 @@ _SHOWN: Final = 12
 _RAW: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
+Tell = Callable[[str], None]
+"""Tells whoever looks on."""
+
+
+def tell_nobody(_text: str) -> None:
+    """Keep it to oneself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """What the output is made of: the planned rows, where the answers came from, and what rewards depend on."""
@@ -69,7 +77,7 @@ class Output:
     origin: Origin
     clock: Clock
     command: tuple[str, ...] = ()
-    notes: list[str] = field(default_factory=list)
+    tell: Tell = tell_nobody
     standings: Standings = field(default_factory=Standings)
     manifest: RunManifest = field(init=False)
 
@@ -122,7 +130,7 @@ class Output:
             ConfigError, ResumeRefusedError: it is no run of this kind, or one of other answers, rows or verifiers.
 
         """
-        history = sound_history(self.run, self.notes)
+        history = sound_history(self.run, self.tell)
         manifest = history.manifest
         if manifest is None or manifest.reverified is None:
             raise ConfigError(
@@ -200,7 +208,7 @@ class Output:
         return encode(row | {RUN_ID_KEY: self.manifest.run_id})
 
 
-def sound_history(run: Run, notes: list[str]) -> History:
+def sound_history(run: Run, tell: Tell) -> History:
     """Mend the ends of a run's files, and fold them.
 
     Raises:
@@ -210,7 +218,8 @@ def sound_history(run: Run, notes: list[str]) -> History:
     lost = run.lost()
     if lost:
         raise DamagedRunError(refusal([str(error) for error in lost]))
-    notes += [repair.told for repair in run.repair()]
+    for repair in run.repair():
+        tell(repair.told)
     damage: list[LedgerError] = []
     history = read_history(run.paths, on_damage=damage.append, lost=())
     if history.manifest is not None:

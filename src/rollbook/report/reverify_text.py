@@ -59,5 +59,4 @@ def _lines(report: ReverifyReport) -> Iterator[str]:
     yield f"The output: {mean} over {coverage.scored} of {coverage.planned} planned rollouts"
     missing = coverage.planned - coverage.scored - coverage.masked
     yield from [f"  {missing} of them have no result"] if missing else []
-    yield from (f"Note: {text}" for text in report.notes)
     yield from (f"{name}: {path}" for name, path in report.files.items())
