@@ -15,9 +15,11 @@ from typing import Final
 
 from rollbook.servers.wire.broken import Broken, Kind
 
+Piece = bytes | memoryview
 _STEP: Final = 256 * 1024
 _SLICE: Final = 8 * 1024
 """What is inflated at once: where a member ends, zlib copies what is left of it."""
+_KEPT: Final = 8 * 1024 * 1024
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 _RAW_DEFLATE: Final = -zlib.MAX_WBITS
 _ZLIB_METHOD: Final = 8
@@ -42,8 +44,8 @@ class Body:
             self._inflating = _Inflating()
         return self._inflating is not None or name in {"", "identity"}
 
-    def add(self, piece: bytes) -> None:
-        """Take the next bytes as they came.
+    def add(self, piece: Piece) -> None:
+        """Take the next bytes as they came; a view of them is not held on to.
 
         Raises:
             Broken: the body is above the bound, or cannot be decoded.
@@ -55,12 +57,12 @@ class Body:
         for decoded in self._inflating.pieces(piece):
             self._keep(decoded)
 
-    def _keep(self, piece: bytes) -> None:
+    def _keep(self, piece: Piece) -> None:
         size = self._size + len(piece)
         if size > self._limit:
             raise too_large(f"more than {self._limit} bytes", self._limit)
         if self._size == 0:
-            self._only = piece
+            self._only = bytes(piece)
         else:
             if self._written is None:
                 self._written = io.BytesIO()
@@ -81,6 +83,15 @@ class Body:
         return self._only if self._written is None else self._written.getvalue()
 
 
+def keep_freed_memory() -> None:
+    """Have what one reply frees kept for the next, up to twice `_KEPT`, rather than given back and asked for again.
+
+    glibc takes a large block that is freed for a sign that such blocks come and go (mallopt(3), M_MMAP_THRESHOLD); a
+    page that is asked for anew costs more than what is read into it. Elsewhere this does nothing.
+    """
+    bytes(_KEPT)
+
+
 def too_large(found: str, limit: int) -> Broken:
     """Return what it means that a body is above its bound."""
     return Broken(Kind.TOO_LARGE, f"the reply has {found}, and max_reply_bytes is {limit}")
@@ -98,13 +109,13 @@ class _Inflating:
     def is_whole(self) -> bool:
         return self._member is None or self._member.eof
 
-    def pieces(self, data: bytes) -> Iterator[bytes]:
+    def pieces(self, data: Piece) -> Iterator[bytes]:
         """Yield what `data` becomes, a step at a time."""
         view = memoryview(data)
         for at in range(0, len(data), _SLICE):
             yield from self._inflated(view[at : at + _SLICE])
 
-    def _inflated(self, data: bytes | memoryview) -> Iterator[bytes]:
+    def _inflated(self, data: Piece) -> Iterator[bytes]:
         more = bool(data)
         while more:
             if self._member is None or self._member.eof:
@@ -119,7 +130,7 @@ class _Inflating:
             more = bool(data) or (len(piece) == _STEP and not self._member.eof)
 
 
-def _member_that_begins_with(data: bytes | memoryview) -> "zlib._Decompress":
+def _member_that_begins_with(data: Piece) -> "zlib._Decompress":
     first = data[0]
     is_framed = first == 0x1F or first & 0x0F == _ZLIB_METHOD  # noqa: PLR2004  gzip's magic number
     return zlib.decompressobj(_GZIP_OR_ZLIB if is_framed else _RAW_DEFLATE)

@@ -5,6 +5,8 @@ Rules:
 * A connection that says anything while nobody asks, or ends, is closed. So is one whose server answered before it had
   taken the whole body: what is left of that would be read as the next request.
 * Cancelling a request closes its connection at once.
+* What arrives is read into memory that all connections of a loop share, since only one of them reads at a time; what is
+  kept of it is copied out once.
 
 Source: RFC 9112 §9.
 """
@@ -29,8 +31,13 @@ _RTT_AT: Final = 68
 _MICROSECONDS: Final = 1e6
 
 
-class Connection(asyncio.Protocol):
+READ_AT_ONCE: Final = 256 * 1024
+
+
+class Connection(asyncio.BufferedProtocol):
     """A connection. `opened` holds it while its socket is open; `lost` is told when it no longer is.
+
+    `arrived` is where what it is sent arrives, on the loop's own thread.
 
     `idle_since`, `idle_until` and `rested` are the pool's: between which times it may be asked again, and how long it
     lay idle before it was. `round_trip` is in seconds, as the kernel measured it when the connection came up; infinity
@@ -38,6 +45,7 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
+        "_arrived",
         "_full",
         "_lost",
         "_opened",
@@ -58,7 +66,9 @@ class Connection(asyncio.Protocol):
         options: Mapping[str, int],
         opened: MutableSet["Connection"],
         lost: Callable[["Connection"], None],
+        arrived: memoryview,
     ) -> None:
+        self._arrived = arrived
         self._options = options
         self._opened = opened
         self._lost = lost
@@ -146,14 +156,19 @@ class Connection(asyncio.Protocol):
             self._full.set_result(None)
         self._full = None
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where what comes next goes."""
+        del sizehint
+        return self._arrived
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Read on."""
         reader, awaited = self._reader, self._reply
         if reader is None or awaited is None or awaited.done():
             self.abort()
             return
         try:
-            reply = reader.feed(data)
+            reply = reader.feed(self._arrived[:nbytes])
         except Broken as error:
             self.abort()
             awaited.set_exception(error)

@@ -20,9 +20,10 @@ from typing import Final
 from rollbook.config.secrets import masked_urls
 from rollbook.records.exchange import Exchange, Reply, SendFailed, Upload
 from rollbook.servers.http.socket_options import TCP_KEEPALIVE
+from rollbook.servers.wire.body import keep_freed_memory
 from rollbook.servers.wire.broken import Broken, Kind
 from rollbook.servers.wire.connecting import connected
-from rollbook.servers.wire.connection import Connection
+from rollbook.servers.wire.connection import READ_AT_ONCE, Connection
 from rollbook.servers.wire.names import Names
 from rollbook.servers.wire.reply_reader import RawHeaders
 from rollbook.servers.wire.resting import IDLE_SECONDS, Resting
@@ -81,6 +82,7 @@ class Poster:
         self._idle_seconds = idle_seconds
         self._rests = rests
         self._closed = False
+        keep_freed_memory()
         self._begin(None)
 
     def _begin(self, loop: asyncio.AbstractEventLoop | None) -> None:
@@ -89,6 +91,7 @@ class Poster:
         self._names = Names()
         self._lines: dict[Endpoint, _Line] = {}
         self._open: set[Connection] = set()
+        self._arrived = memoryview(bytearray(READ_AT_ONCE))
         self._room = Room(self._open, connections_that_fit())
         self._sweeping: asyncio.TimerHandle | None = None
 
@@ -208,7 +211,7 @@ class Poster:
             line.resting.lost(connection, self._now())
             self._room.has_changed()
 
-        return Connection(self.tcp_keepalive, self._open, ended)
+        return Connection(self.tcp_keepalive, self._open, ended, self._arrived)
 
     def _sweep_later(self) -> None:
         self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_SECONDS, self._sweep)

@@ -18,7 +18,7 @@ from typing import Final
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from rollbook.records.exchange import Exchange, Phase, Reply
-from rollbook.servers.wire.body import Body, too_large
+from rollbook.servers.wire.body import Body, Piece, too_large
 from rollbook.servers.wire.broken import Broken, Kind
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -67,8 +67,8 @@ class ReplyReader:
         found = _IDLE_SECONDS.search(told) if told else None
         return math.inf if found is None else float(found[1])
 
-    def feed(self, data: bytes) -> Reply | None:
-        """Take the next bytes; return the reply once it is whole.
+    def feed(self, data: Piece) -> Reply | None:
+        """Take the next bytes, which the caller may use for others afterwards; return the reply once it is whole.
 
         Raises:
             Broken: this is no reply, or it is above a bound.
@@ -103,7 +103,7 @@ class ReplyReader:
         if self._dry > HEAD_BYTES:
             raise _too_long_a_head()
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: Piece) -> None:
         to_come = self._to_come or 0
         if len(data) > to_come:
             self._reusable = False
@@ -112,7 +112,7 @@ class ReplyReader:
         self._gather(data)
         self.done = self._to_come == 0
 
-    def _gather(self, piece: bytes) -> None:
+    def _gather(self, piece: Piece) -> None:
         if self._body is None:
             self._body = Body(self._limit)
         self._body.add(piece)
