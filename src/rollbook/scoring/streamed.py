@@ -9,7 +9,7 @@ Rules:
 Source: collection.md §6.4.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import pairwise
 from operator import lt
 
@@ -26,18 +26,24 @@ from rollbook.scoring.streamed_tasks import TaskEntries
 
 Sink = Callable[[bytes], object]
 """Takes the entry of one task: a JSON object, compact."""
+Expected = Callable[[int], int | None]
+"""How many rollouts of a task were planned; tasks are asked for in order."""
+
+
+def _unknown(task: int) -> int | None:  # noqa: ARG001  nothing is known of any task
+    return None
 
 
 class StreamedMetrics:
     """The metrics of rows that are added in (task, rollout) order.
 
     Each task's entry goes to `sink` once its last row was added. `expected` says how many rollouts of a task were
-    planned; for a task of which it says nothing, those at hand are taken for all.
+    planned; where it does not know, those at hand are taken for all.
     """
 
-    def __init__(self, sink: Sink, expected: Mapping[int, int] | None = None) -> None:
+    def __init__(self, sink: Sink, expected: Expected = _unknown) -> None:
         self._sink = sink
-        self._expected = expected or {}
+        self._expected = expected
         self._shape = RowShape()
         self._names: Names = ()
         self._entries = TaskEntries(())
@@ -99,7 +105,7 @@ class StreamedMetrics:
         self._counts.measured += len(rows)
         self._counts.measured_tasks += 1
         self._repeats.add(rows, self._names)
-        self._sink(self._entries.entry(rows, columns, self._shape.sample(first), self._expected.get(self._task)))
+        self._sink(self._entries.entry(rows, columns, self._shape.sample(first), self._expected(self._task)))
 
     def _add_perfs(self, perfs: tuple[object, ...]) -> None:
         if perfs.count(None) == len(perfs):

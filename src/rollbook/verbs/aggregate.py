@@ -2,37 +2,53 @@
 
 Rules:
 * Results are grouped by the environment server that produced them; each server is asked once.
-* A server that cannot answer, or does not in time, gets an entry that says so, and the others keep theirs.
+* A server that cannot answer, or does not in time, gets an entry that says so, with what any server computes; the others
+  keep theirs.
+* Rollouts that count as zero are rows among the others, so that the number at the end is the number of the run.
 * The file appears whole; of an aggregation that is cancelled there is none.
 
-Source: collection.md §6.1, §6.3, §1.10.
+Source: collection.md §6.1, §6.3, §6.5, §1.10.
 """
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import ExitStack
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
 from rollbook.dispatch.transport import Transport
 from rollbook.dispatch.waiting import to_the_end
+from rollbook.errors import RollbookError
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.whole_file import whole_file
-from rollbook.records.codec import encode
 from rollbook.records.exchange import Reply, SendFailed
 from rollbook.records.identity import TASK_INDEX_KEY_NAME
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.standing import Standings
-from rollbook.verbs.light_rows import ServerResults, labels_of, results_by_server
+from rollbook.scoring.streamed import Expected
+from rollbook.verbs.light_rows import (
+    NOTHING_CHOSEN,
+    BodyFile,
+    Chosen,
+    ServerResults,
+    Serving,
+    labels_of,
+    results_by_server,
+    stamped,
+)
+from rollbook.verbs.metrics_file import LOCALLY_KEY, NOTE_KEY, LocalEntry, write_metrics
+
+T = TypeVar("T")
 
 AGGREGATION_SECONDS: Final = 600.0
 """How long a server has for its metrics, besides the time that its results are given to arrive."""
 BYTES_A_SECOND: Final = 1 << 20
 
+ERROR_KEY: Final = "aggregation_error"
+_LOCAL_NOTE: Final = "the server's own metrics are missing; these are the ones that any server computes"
 _OK: Final = 200
 _SHOWN: Final = 500
 
@@ -63,26 +79,56 @@ class Planned(Protocol):
 
 
 async def aggregate(
-    paths: RunPaths, standings: Standings, plan: Planned, transport: Transport, seconds: float = AGGREGATION_SECONDS
+    paths: RunPaths,
+    standings: Standings,
+    plan: Planned,
+    transport: Transport,
+    seconds: float = AGGREGATION_SECONDS,
+    *,
+    serving: Serving = stamped,
+    chosen: Chosen = NOTHING_CHOSEN,
 ) -> list[JsonObject]:
     """Ask every server for the metrics of the results that stand, write the metrics file, and return its entries.
 
-    A server has `seconds`, and a second more for every `BYTES_A_SECOND` of its results.
+    A server has `seconds`, and a second more for every `BYTES_A_SECOND` of its results. Where it does not answer, what
+    any server computes is computed here; of such an entry the entries of tasks are in the file alone.
 
     Raises:
         OSError: the results cannot be read, or the disk does not take what is written.
 
     """
+    over = threading.Event()
     with ExitStack() as holding:
-        groups = await _groups(paths, standings, holding)
+        groups = await in_thread(
+            over, lambda: results_by_server(paths, standings, holding, over.is_set, serving=serving, chosen=chosen)
+        )
         labels = labels_of(groups)
-        entries = await _all(_entry(group, labels[group.server], plan, transport, seconds) for group in groups)
-    with whole_file(paths.aggregate_metrics) as file:
-        file.write(msgspec.json.format(_array(entries), indent=2) + b"\n")
-    return entries
+        answers = await all_of(_entry(group, labels[group.server], plan, transport, seconds) for group in groups)
+        entries = [
+            local(entry, group, plan) if ERROR_KEY in entry else entry
+            for entry, group in zip(answers, groups, strict=True)
+        ]
+        return await in_thread(over, lambda: write_metrics(paths.aggregate_metrics, entries, over.is_set))
 
 
-async def _all(asked: Iterable[Coroutine[None, None, JsonObject]]) -> list[JsonObject]:
+def local(entry: JsonObject, group: ServerResults, plan: Planned) -> LocalEntry:
+    """Return the entry of a server that did not answer, with metrics that are computed here."""
+    complete = plan.rollouts(group.server) == group.rows
+    by_task = {} if complete else plan.by_task(group.server)
+    return LocalEntry(
+        locally(entry),
+        group.body.rows,
+        by_task.get,
+        lambda metrics: with_share(metrics, plan.rollouts(group.server), group.rows),
+    )
+
+
+def locally(entry: JsonObject) -> JsonObject:
+    """Return the head of an entry whose metrics are computed here, which says so."""
+    return entry | {LOCALLY_KEY: True, NOTE_KEY: _LOCAL_NOTE}
+
+
+async def all_of(asked: Iterable[Coroutine[None, None, JsonObject]]) -> list[JsonObject]:
     """Return what all of `asked` return; where one fails, none of the others outlives it."""
     asking = [asyncio.create_task(one) for one in asked]
     try:
@@ -93,45 +139,56 @@ async def _all(asked: Iterable[Coroutine[None, None, JsonObject]]) -> list[JsonO
         await asyncio.gather(*asking, return_exceptions=True)
 
 
-async def _groups(paths: RunPaths, standings: Standings, holding: ExitStack) -> tuple[ServerResults, ...]:
-    """Read the results in a thread, which a cancellation ends soon and waits for: files and fold are in its hands."""
-    over = threading.Event()
-    reading = asyncio.ensure_future(asyncio.to_thread(results_by_server, paths, standings, holding, over.is_set))
+async def in_thread(over: threading.Event, work: Callable[[], T]) -> T:
+    """Do `work` in a thread, which a cancellation ends soon and waits for: files and fold are in its hands."""
+    working = asyncio.ensure_future(asyncio.to_thread(work))
     try:
-        return await asyncio.shield(reading)
+        return await asyncio.shield(working)
     except asyncio.CancelledError:
         over.set()
-        await to_the_end(asyncio.gather(reading, return_exceptions=True))
+        await to_the_end(asyncio.gather(working, return_exceptions=True))
         raise
-
-
-def _array(entries: Iterable[JsonObject]) -> bytes:
-    return b"[" + b",".join(map(encode, entries)) + b"]"
 
 
 async def _entry(group: ServerResults, label: str, plan: Planned, transport: Transport, seconds: float) -> JsonObject:
     entry: JsonObject = {AGENT_REF_KEY: {"name": label}, NG_ENVIRONMENT_SERVER_KEY: group.server}
-    seconds += group.body.size / BYTES_A_SECOND
+    if not group.is_served:
+        return entry | not_served(group.server)
+    answer = await asked(group.server, group.body, transport, seconds)
+    return entry | (answer if ERROR_KEY in answer else covered(answer, group, plan))
+
+
+def not_served(agent: str) -> JsonObject:
+    """Return what stands in an entry of rows whose server nobody knows."""
+    said = f"no environment server, or more than one, fronts {agent}; rows that name theirs are scored there"
+    return failed("AgentWithoutEnvironmentServerError", said, None)
+
+
+async def asked(server: str, body: BodyFile, transport: Transport, seconds: float = AGGREGATION_SECONDS) -> JsonObject:
+    """Return what a server makes of the results in `body`, or the error that kept it from that."""
+    seconds += body.size / BYTES_A_SECOND
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            reply = await transport.send(group.server, "/aggregate_metrics", group.body)
+            reply = await transport.send(server, "/aggregate_metrics", body)
     except SendFailed as failure:
-        return entry | _failed(failure.exception_type, failure.message, failure.status)
+        return failed(failure.exception_type, failure.message, failure.status)
+    except RollbookError as error:
+        return failed(type(error).__name__, str(error), None)
     except OSError as error:
         said = f"no reply within {seconds:.0f} s" if limit.expired() else f"the results were not read back: {error}"
-        return entry | _failed(type(error).__name__, said, None)
-    return entry | covered(_metrics(reply), group, plan)
+        return failed(type(error).__name__, said, None)
+    return _metrics(reply)
 
 
 def _metrics(reply: Reply) -> JsonObject:
     shown = reply.body[:_SHOWN].decode(errors="replace")
     if reply.status != _OK:
-        return _failed("ClientResponseError", shown, reply.status)
+        return failed("ClientResponseError", shown, reply.status)
     try:
         metrics = _METRICS.decode(not_too_deep(reply.body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return _failed(type(error).__name__, f"{error}: {shown}", reply.status)
+        return failed(type(error).__name__, f"{error}: {shown}", reply.status)
     named: JsonObject = msgspec.to_builtins(metrics)
     if metrics.perf_summary is None:
         del named["perf_summary"]
@@ -140,22 +197,31 @@ def _metrics(reply: Reply) -> JsonObject:
 
 def covered(metrics: JsonObject, group: ServerResults, plan: Planned) -> JsonObject:
     """Return a server's metrics with what they cover of the plan: each task's share and, if any is missing, the sum."""
-    expected = plan.rollouts(group.server)
-    missing = expected - group.rows
-    share = {"coverage/expected": expected, "coverage/scored": group.rows, "coverage/missing": missing}
-    for name in ("agent_metrics", "key_metrics") if missing > 0 else ():
-        metrics[name] = _object(metrics[name]) | share
+    metrics = with_share(metrics, plan.rollouts(group.server), group.rows)
     tasks = metrics["group_level_metrics"]
     if isinstance(tasks, list) and tasks:
-        planned = plan.by_task(group.server)
-        for task in tasks:
-            _cover_task(task, planned)
+        cover_tasks(tasks, plan.by_task(group.server).get)
     return metrics
 
 
-def _cover_task(task: JsonObject, planned: Mapping[int, int]) -> None:
+def cover_tasks(tasks: Iterable[JsonObject], expected: Expected) -> None:
+    """Say in the entries of tasks which share of the plan each has."""
+    for task in tasks:
+        _cover_task(task, expected)
+
+
+def with_share(metrics: JsonObject, expected: int, rows: int) -> JsonObject:
+    """Return metrics of so many rows with how much of the plan they cover, if any is missing."""
+    missing = expected - rows
+    share = {"coverage/expected": expected, "coverage/scored": rows, "coverage/missing": missing}
+    for name in ("agent_metrics", "key_metrics") if missing > 0 else ():
+        metrics[name] = _object(metrics[name]) | share
+    return metrics
+
+
+def _cover_task(task: JsonObject, expected: Expected) -> None:
     index, found = task.get(TASK_INDEX_KEY_NAME), task.get("num_rollouts")
-    count = planned.get(index) if isinstance(index, int) else None
+    count = expected(index) if isinstance(index, int) else None
     if count and isinstance(found, int):
         task["expected_num_rollouts"], task["missing_num_rollouts"] = count, count - found
         task["reward_profile_completion_pct"] = 100.0 * found / count
@@ -165,14 +231,9 @@ def _object(value: object) -> JsonObject:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-def _failed(exception_type: str, message: str, status: int | None) -> JsonObject:
+def failed(exception_type: str, message: str, status: int | None) -> JsonObject:
+    """Return what stands in an entry whose server could not answer."""
     error: JsonObject = {"type": exception_type, "message": message}
     if status is not None:
         error["http_status"] = status
-    return {
-        "agent_metrics": {},
-        "key_metrics": {},
-        "group_level_metrics": [],
-        "repeat_level_metrics": [],
-        "aggregation_error": error,
-    }
+    return {ERROR_KEY: error}

@@ -2,10 +2,10 @@
 
 Rules:
 * Results are as many as they are: of one, the fold knows where it lies, and nothing more is kept of it.
-* Rows stand in (task, rollout) order; of a rollout, the one that stands.
+* Rows stand in (task, rollout) order; of a rollout, the one that stands. Rollouts that count as zero stand among them.
 * The bodies are files without a name, which end with whoever holds them.
 
-Source: collection.md §6.1, §6.3, §19.
+Source: collection.md §6.1, §6.3, §6.5, §19.
 """
 
 import tempfile
@@ -13,33 +13,38 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from heapq import merge
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.projection import BOM
 from rollbook.ledger.reader import plain_lines
 from rollbook.records.codec import File
-from rollbook.records.keys import BULKY_KEYS, RESPONSE_KEY
+from rollbook.records.disposition import DEFAULT_RULES, Rules
 from rollbook.records.outcome import Result
 from rollbook.records.place import Place
 from rollbook.records.reading import UNREADABLE, read_row
 from rollbook.records.record import Record
 from rollbook.records.standing import Standings
+from rollbook.records.table import NO_ROW
+from rollbook.scoring.imputation import NOTHING_COUNTED, Counting, added
+from rollbook.scoring.streamed_shape import light_fields
+from rollbook.verbs.added_rows import AddedAt, AddedRows
+from rollbook.verbs.placed_rows import PlacedRows
 
 _AT_ONCE: Final = 1 << 18
 _BEGIN: Final = b'{"verify_responses":['
 _END: Final = b"]}"
-_NULL: Final = b"null"
-_OBJECT: Final = ord("{")
 _TOP: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_KEPT_OF_RESPONSE: Final = ("usage", "incomplete_details")
+
+Serving = Callable[[str | None, str | None], str | None]
+"""The environment server of a row, by the agent and the server that it names; None where there is none."""
 
 
 class BodyFile:
-    """A body on disk; `size` in bytes."""
+    """A body on disk, one row a line; `size` in bytes."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file = file
@@ -51,23 +56,59 @@ class BodyFile:
         while piece := self._file.read(_AT_ONCE):
             yield piece
 
+    def rows(self) -> Iterator[bytes]:
+        """Yield its rows."""
+        self._file.seek(len(_BEGIN))
+        for line in self._file:
+            row = line.removesuffix(b",\n") if line.endswith(b"\n") else line.removesuffix(_END)
+            if row:
+                yield row
+
 
 @dataclass(frozen=True, slots=True)
 class ServerResults:
-    """The rows that one environment server produced: how many, whose agents, and the body that holds them."""
+    """The rows that one environment server produced: how many, whose agents, and the body that holds them.
+
+    `server` names the group: the agent where no server is known, and then nobody `is_served`. `added` of the rows stand
+    for rollouts without a result.
+    """
 
     server: str
     rows: int
     agents: tuple[str, ...]
     body: BodyFile
+    is_served: bool = True
+    added: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What counts as zero, and by which rules rollouts stand."""
+
+    counting: Counting = NOTHING_COUNTED
+    rules: Rules = DEFAULT_RULES
+
+
+NOTHING_CHOSEN: Final = Chosen()
 
 
 def _never() -> bool:
     return False
 
 
+def stamped(agent: str | None, server: str | None) -> str | None:  # noqa: ARG001  the agent is for those that look it up
+    """Return the server that a row names."""
+    return server
+
+
 def results_by_server(
-    paths: RunPaths, standings: Standings, holding: ExitStack, is_over: Callable[[], bool] = _never
+    paths: RunPaths,
+    standings: Standings,
+    holding: ExitStack,
+    is_over: Callable[[], bool] = _never,
+    *,
+    serving: Serving = stamped,
+    chosen: Chosen = NOTHING_CHOSEN,
 ) -> tuple[ServerResults, ...]:
     """Return the results that stand, grouped by the server that produced them; `holding` closes their bodies.
 
@@ -77,26 +118,52 @@ def results_by_server(
         OSError: the results cannot be read, or the disk does not take the bodies.
 
     """
-    agents = _agents(paths, standings, is_over)
-    bodies: dict[str, _Body] = {}
-    for name, place in standings.places(standings.in_order()):
+    _note_places(paths, standings, is_over)
+    plus = AddedRows(paths, lambda: added(standings, chosen.counting, chosen.rules), holding)
+    bodies = _Bodies(paths, serving, holding)
+    placed = _placed(standings)
+    if len(plus):
+        for at in placed:
+            if is_over():
+                break
+            bodies.look_at(at)
+    every: Iterable[ResultAt | AddedAt] = merge(_placed(standings), plus, key=_key) if len(plus) else placed
+    for one in every:
         if is_over():
             break
-        if place.file is File.RESULTS:
-            server = name or str(None)
-            body = bodies.get(server)
-            if body is None:
-                body = bodies[server] = _Body(paths.output, holding)
-            body.add(place)
-    return tuple(
-        ServerResults(server, body.rows, tuple(sorted(agents[server])), body.ended())
-        for server, body in sorted(bodies.items())
-    )
+        if isinstance(one, AddedAt):
+            bodies.add_zero(one, plus)
+        else:
+            bodies.add(one)
+    return bodies.ended()
 
 
-def _agents(paths: RunPaths, standings: Standings, is_over: Callable[[], bool]) -> defaultdict[str, set[str]]:
-    """Return whose results each server produced, and note where each lies; a damaged line is passed over."""
-    agents: defaultdict[str, set[str]] = defaultdict(set)
+def _key(at: "ResultAt | AddedAt") -> int:
+    return at.key
+
+
+class ResultAt(NamedTuple):
+    """A result that stands: its rollout, whose it is, and where it lies."""
+
+    key: int
+    agent: str | None
+    server: str | None
+    offset: int
+    length: int
+
+
+def _placed(standings: Standings) -> Iterator[ResultAt]:
+    table, rows = standings.table, standings.columns.row
+    for key, seat in standings.in_order():
+        row = rows[seat]
+        place = None if row == NO_ROW else table.place(row)
+        if place is not None and place.file is File.RESULTS:
+            _, agent, server = table.sources[table.origins[row]]
+            yield ResultAt(key, agent, server, place.offset, place.length)
+
+
+def _note_places(paths: RunPaths, standings: Standings, is_over: Callable[[], bool]) -> None:
+    """Note where each result lies that this session wrote; a damaged line is passed over."""
     for number, offset, length, text in plain_lines(paths.output):
         if is_over():
             break
@@ -105,41 +172,80 @@ def _agents(paths: RunPaths, standings: Standings, is_over: Callable[[], bool]) 
         except UNREADABLE:
             continue
         stands = standings.of(record.key)
-        if stands is None or not _lies_at(stands, record, number):
-            continue
-        if record.agent is not None:
-            agents[record.server or str(None)].add(record.agent)
-        if stands.place is None:
+        if stands is not None and stands.place is None and _is_it(stands, record):
             standings.lies_at(record.key, Place(File.RESULTS, offset, length, number))
-    return agents
 
 
-def _lies_at(stands: Record, record: Record, number: int) -> bool:
-    """Whether line `number` of the results, which holds `record`, is the one that stands.
-
-    What this session wrote has no place yet: its attempt tells. A row that names no run may have been given another
-    attempt number by the fold than the one in the file: its place tells.
-    """
-    if stands.place is not None:
-        return stands.place.file is File.RESULTS and stands.place.line == number
+def _is_it(stands: Record, record: Record) -> bool:
+    """Whether `record`, read from the results, is the one that stands and of which no place is known yet."""
     named = (record.run_id, record.attempt)
     return isinstance(stands.outcome, Result) and named == (stands.run_id, stands.attempt)
 
 
+class _Bodies:
+    """The bodies that are being written, of the results of one run."""
+
+    def __init__(self, paths: RunPaths, serving: Serving, holding: ExitStack) -> None:
+        self._folder = paths.output.parent
+        self._serving = serving
+        self._holding = holding
+        self._lines = PlacedRows(paths.output) if paths.output.exists() else None
+        if self._lines is not None:
+            holding.callback(self._lines.close)
+        self._groups: dict[tuple[str | None, str | None], _Body] = {}
+        self._bodies: dict[str, _Body] = {}
+
+    def _body(self, agent: str | None, server: str | None) -> "_Body":
+        body = self._groups.get((agent, server))
+        if body is None:
+            served = self._serving(agent, server)
+            name = served or agent or str(None)
+            if name not in self._bodies:
+                self._bodies[name] = _Body(self._folder, self._holding, is_served=served is not None)
+            body = self._groups[agent, server] = self._bodies[name]
+            if agent is not None:
+                body.agents.add(agent)
+        return body
+
+    def _line(self, at: ResultAt) -> bytes:
+        return b"" if self._lines is None else self._lines.at(at.offset, at.length)
+
+    def look_at(self, at: ResultAt) -> None:
+        """Note which keys a row carries."""
+        self._body(at.agent, at.server).carried.update(_TOP.decode(self._line(at)))
+
+    def add(self, at: ResultAt) -> None:
+        """Write a result's row."""
+        self._body(at.agent, at.server).add(light_row(self._line(at)))
+
+    def add_zero(self, at: AddedAt, plus: AddedRows) -> None:
+        """Write the row of a rollout that counts as zero."""
+        body = self._body(at.one.agent, at.one.server)
+        body.add(light_row(plus.row(at, body.carried)))
+        body.added += 1
+
+    def ended(self) -> tuple[ServerResults, ...]:
+        """Return the bodies, which are whole now."""
+        return tuple(
+            ServerResults(name, body.rows, tuple(sorted(body.agents)), body.ended(), body.is_served, body.added)
+            for name, body in sorted(self._bodies.items())
+        )
+
+
 class _Body:
-    """A body that is being written, of rows of the file `results`."""
+    """A body that is being written."""
 
-    def __init__(self, results: Path, holding: ExitStack) -> None:
-        self._lines = holding.enter_context(results.open("rb"))
-        self._file = holding.enter_context(tempfile.TemporaryFile(dir=results.parent))  # noqa: SIM115  `holding` closes it
+    def __init__(self, folder: Path, holding: ExitStack, *, is_served: bool) -> None:
+        self._file = holding.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115  `holding` closes it
         self._file.write(_BEGIN)
-        self.rows = 0
+        self.is_served = is_served
+        self.agents: set[str] = set()
+        self.carried: set[str] = set()
+        self.rows = self.added = 0
 
-    def add(self, place: Place) -> None:
-        """Write the row that lies at `place`."""
-        self._lines.seek(place.offset)
-        line = self._lines.read(place.length)
-        self._file.write((b"," if self.rows else b"") + light_row(line if place.offset else line.removeprefix(BOM)))
+    def add(self, row: bytes) -> None:
+        """Write a row."""
+        self._file.write((b",\n" if self.rows else b"") + row)
         self.rows += 1
 
     def ended(self) -> BodyFile:
@@ -154,22 +260,25 @@ def light_row(line: bytes) -> bytes:
 
     The row was read before, so that its depth is known.
     """
-    row = _TOP.decode(line)
-    light = {key: value for key, value in row.items() if key not in BULKY_KEYS}
-    response = row.get(RESPONSE_KEY)
-    if response is not None and memoryview(response)[0] == _OBJECT:
-        light |= _of_response(_TOP.decode(response))
-    return msgspec.json.encode(light)
-
-
-def _of_response(response: dict[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
-    told = [key for key in _KEPT_OF_RESPONSE if bytes(response.get(key, _NULL)) != _NULL]
-    kept = {key: response[key] for key in told}
-    return {RESPONSE_KEY: msgspec.Raw(msgspec.json.encode(kept))} if kept else {}
+    return msgspec.json.encode(light_fields(_TOP.decode(line)))
 
 
 def labels_of(groups: Iterable[ServerResults]) -> dict[str, str]:
     """Return what each server's entry is called: its agent where no other server has that agent, else the server."""
-    wanted = {group.server: group.agents[0] if len(group.agents) == 1 else group.server for group in groups}
+    return labels((group.server, group.agents) for group in groups)
+
+
+def labels(groups: Iterable[tuple[str, tuple[str, ...]]]) -> dict[str, str]:
+    """Return the same of servers and the agents whose rows each produced."""
+    agents = dict(groups)
+    having = defaultdict[str, int](int)
+    for agent in (agent for of_server in agents.values() for agent in of_server):
+        having[agent] += 1
+    wanted = {server: _only(of_server, having) or server for server, of_server in agents.items()}
     names = list(wanted.values())
     return {server: name if names.count(name) == 1 else server for server, name in wanted.items()}
+
+
+def _only(agents: tuple[str, ...], having: dict[str, int]) -> str | None:
+    """Return the one agent of a server, where no other server has it."""
+    return agents[0] if len(agents) == 1 and having[agents[0]] == 1 else None

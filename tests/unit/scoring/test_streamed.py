@@ -12,7 +12,7 @@ def row(task, rollout, **fields):
     return msgspec.json.encode({"_ng_task_index": task, "_ng_rollout_index": rollout} | fields)
 
 
-def streamed(*rows, expected=None):
+def streamed(*rows, expected=lambda task: None):
     entries = []
     metrics = StreamedMetrics(entries.append, expected)
     for one in rows:
@@ -57,7 +57,7 @@ def test_the_planned_repeats_of_a_task_are_told_beside_those_at_hand():
     first, second = streamed(
         row(0, 0, reward=1),
         row(1, 0, reward=1),
-        expected={1: 4},
+        expected={1: 4}.get,
     )[0]
     assert (first["expected_num_rollouts"], first["missing_num_rollouts"]) == (1, 0)
     assert (second["expected_num_rollouts"], second["missing_num_rollouts"]) == (4, 3)

@@ -12,8 +12,11 @@ from rollbook.records.failure_kinds import Delivery
 from rollbook.records.place import File
 from rollbook.records.reading import read_row
 from rollbook.records.standing import Standings
+from rollbook.scoring.aggregate import compute_aggregate_metrics
+from rollbook.scoring.imputation import Counting
 from rollbook.verbs.aggregate import aggregate
-from rollbook.verbs.light_rows import labels_of, light_row, results_by_server
+from rollbook.verbs.light_rows import Chosen, labels, labels_of, light_row, results_by_server
+from saved_run import SavedRun, planned
 
 ANSWER = b'{"agent_metrics":{"x":1},"key_metrics":{},"group_level_metrics":[],"perf_summary":null,"extra":1}'
 
@@ -71,6 +74,10 @@ def write(paths, *rows):
     paths.output.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
 
 
+def saved(paths):
+    return msgspec.json.decode(paths.aggregate_metrics.read_bytes())
+
+
 def standings_of(paths):
     return read_history(paths).standings
 
@@ -106,7 +113,62 @@ async def test_a_server_that_never_answers_leaves_the_others_their_metrics(paths
     entries = await aggregate(paths, standings_of(paths), Plan(), Servers({"hangs": NEVER}), seconds=0)
     found = {entry["_ng_environment_server"]: entry.get("aggregation_error") for entry in entries}
     assert found == {"hangs": {"type": "TimeoutError", "message": "no reply within 0 s"}, "up": None}
-    assert msgspec.json.decode(paths.aggregate_metrics.read_bytes()) == entries
+    assert [entry["_ng_environment_server"] for entry in saved(paths)] == ["hangs", "up"]
+
+
+async def test_of_a_server_that_is_gone_the_metrics_of_any_server_are_computed_here_and_say_so(paths):
+    rewards = {(0, 0): 1.0, (0, 1): 0.0, (1, 0): 1.0, (1, 1): 1.0}
+    rows = [row(task, "gone", reward=reward) | {"_ng_rollout_index": n} for (task, n), reward in rewards.items()]
+    write(paths, *reversed(rows))
+    gone = SendFailed("refused", delivery=Delivery.NOT_SENT, exception_type="ClientConnectorError")
+    (returned,) = await aggregate(paths, standings_of(paths), Plan(), Servers({"gone": gone}))
+    (entry,) = saved(paths)
+    of_server = compute_aggregate_metrics(rows).model_dump(exclude_none=True)
+    assert {name: entry[name] for name in of_server} == of_server
+    assert entry["computed_locally"]
+    assert "any server computes" in entry["note"]
+    assert entry["aggregation_error"]["type"] == "ClientConnectorError"
+    assert returned == entry | {"group_level_metrics": []}
+
+
+async def test_metrics_computed_here_say_what_they_cover_of_the_plan(paths):
+    write(paths, row(0, "e"), row(1, "e") | {"_ng_rollout_index": 3})
+    plan = Plan({("e", 0): 1, ("e", 1): 4})
+    await aggregate(paths, standings_of(paths), plan, Servers({"e": Reply(500, b"")}))
+    (entry,) = saved(paths)
+    assert entry["key_metrics"]["coverage/missing"] == 3
+    shares = [(task["expected_num_rollouts"], task["missing_num_rollouts"]) for task in entry["group_level_metrics"]]
+    assert shares == [(1, 0), (4, 3)]
+
+
+async def test_rows_of_an_agent_whose_server_nobody_knows_are_not_dropped(paths):
+    write(paths, row(0, None), row(1, "up", "b"))
+    servers = Servers()
+    entries = await aggregate(paths, standings_of(paths), Plan(), servers)
+    assert list(servers.asked) == ["up"]
+    assert entries[0]["_ng_environment_server"] == "a"
+    assert entries[0]["aggregation_error"]["type"] == "AgentWithoutEnvironmentServerError"
+    assert entries[0]["agent_metrics"]["mean/reward"] == 1.0
+
+
+async def test_rows_that_name_no_server_go_to_the_one_that_fronts_their_agent(paths):
+    write(paths, row(0, None), row(1, "up"))
+    servers = Servers()
+    await aggregate(paths, standings_of(paths), Plan(), servers, serving=lambda _agent, server: server or "up")
+    assert [found["_ng_task_index"] for found in servers.asked["up"]] == [0, 1]
+
+
+async def test_rollouts_that_count_as_zero_stand_among_the_results_by_task_and_repeat(tmp_path):
+    run = SavedRun(tmp_path, [planned(task, n, _ng_environment_server="e", level=9) for task in (0, 1) for n in (0, 1)])
+    run.ran(0, 1, _ng_environment_server="e", level=1).failed(0, 0).ran(1, 0, _ng_environment_server="e", level=2)
+    chosen = Chosen(Counting(frozenset({"agent_run_error"}), missing=True))
+    servers = Servers()
+    await aggregate(run.paths, standings_of(run.paths), Plan(), servers, chosen=chosen)
+    sent = [
+        (row["_ng_task_index"], row["_ng_rollout_index"], row["reward"], row["level"]) for row in servers.asked["e"]
+    ]
+    assert sent == [(0, 0, 0.0, 9), (0, 1, 1.0, 1), (1, 0, 1.0, 2), (1, 1, 0.0, 9)]
+    assert not any(name.startswith("_ng_failure") for row in servers.asked["e"] for name in row)
 
 
 async def test_a_body_that_cannot_be_read_back_is_an_entry_that_says_so(paths):
@@ -196,6 +258,15 @@ def test_two_servers_of_one_agent_are_labelled_by_server(paths):
     assert labels_of(found) == {"s1": "s1", "s2": "s2", "s3": "other"}
 
 
+def test_a_server_of_two_agents_keeps_its_name_and_so_does_every_other_server_of_one_of_them():
+    assert labels([("s1", ("a",)), ("s2", ("a", "b")), ("s3", ("c",)), ("c", ("d", "e"))]) == {
+        "s1": "s1",
+        "s2": "s2",
+        "s3": "s3",
+        "c": "c",
+    }
+
+
 async def test_a_late_result_of_an_older_attempt_is_no_part_of_the_metrics(paths):
     managed = {"_ng_run_id": "r"}
     write(paths, row(0, "e", **managed, _ng_attempt_index=1), row(0, "e", **managed, reward=0.0))
@@ -210,9 +281,9 @@ async def test_metrics_say_what_they_cover_of_the_plan(paths):
         {"_ng_task_index": n, "num_rollouts": 1, "expected_num_rollouts": 1, "missing_num_rollouts": 0} for n in (0, 1)
     ]
     answer = {"agent_metrics": {"mean/reward": 1.0}, "key_metrics": {}, "group_level_metrics": tasks}
-    planned = Plan({("e", 0): 1, ("e", 1): 4, ("other", 0): 9})
+    plan = Plan({("e", 0): 1, ("e", 1): 4, ("other", 0): 9})
     servers = Servers({"e": Reply(200, msgspec.json.encode(answer))})
-    (entry,) = await aggregate(paths, standings_of(paths), planned, servers)
+    (entry,) = await aggregate(paths, standings_of(paths), plan, servers)
     coverage = {"coverage/expected": 5, "coverage/scored": 2, "coverage/missing": 3}
     assert entry["agent_metrics"] == {"mean/reward": 1.0} | coverage
     assert entry["key_metrics"] == coverage

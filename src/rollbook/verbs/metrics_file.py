@@ -1,0 +1,116 @@
+"""The file of aggregate metrics, written entry by entry: those that servers answered, and those computed here.
+
+Rules:
+* The file appears whole; two spaces an indent, and the entries of tasks one after the other as they are made.
+* What is computed here says so, and why: it is what a server without metrics of its own computes.
+
+Source: collection.md §1.10, §6.4.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from rollbook.ledger.whole_file import whole_file
+from rollbook.records.codec import encode
+from rollbook.records.json_values import JsonObject
+from rollbook.scoring.aggregate import AggregateMetrics
+from rollbook.scoring.streamed import Expected, StreamedMetrics
+
+LOCALLY_KEY: Final = "computed_locally"
+NOTE_KEY: Final = "note"
+_GROUPS: Final = "group_level_metrics"
+_NEWLINE: Final = b"\n"
+_AT_ENTRY: Final = b"\n  "
+_AT_TASK: Final = b"\n      "
+_LOOKED: Final = 1024
+"""After so many rows it is looked whether it is over."""
+
+
+class AggregationOverError(Exception):
+    """Whoever wanted the metrics does not want them any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEntry:
+    """An entry whose metrics are computed here, of `rows` in (task, rollout) order.
+
+    `expected` says how many rollouts of a task were planned, `covered` adds to the metrics what they cover.
+    """
+
+    head: JsonObject
+    rows: Callable[[], Iterator[bytes]]
+    expected: Expected
+    covered: Callable[[JsonObject], JsonObject]
+
+
+def write_metrics(
+    path: Path, entries: Iterable[JsonObject | LocalEntry], is_over: Callable[[], bool]
+) -> list[JsonObject]:
+    """Write the file, and return its entries; of those computed here without the entries of tasks.
+
+    Raises:
+        AggregationOverError: it is over before the file is whole; there is none then.
+        OSError: rows cannot be read, or the disk does not take what is written.
+
+    """
+    written: list[JsonObject] = []
+    with whole_file(path) as file:
+        file.write(b"[")
+        for entry in entries:
+            file.write(b"," + _AT_ENTRY if written else _AT_ENTRY)
+            written.append(_write_local(file, entry, is_over) if isinstance(entry, LocalEntry) else _write(file, entry))
+        file.write(b"\n]\n" if written else b"]\n")
+        if is_over():
+            raise AggregationOverError
+    return written
+
+
+def _write(file: BinaryIO, entry: JsonObject) -> JsonObject:
+    file.write(_indented(encode(entry), _AT_ENTRY))
+    return entry
+
+
+def _write_local(file: BinaryIO, entry: LocalEntry, is_over: Callable[[], bool]) -> JsonObject:
+    """Write the head, then each task's entry as it is made, then what only the last row completes."""
+    file.write(_indented(encode(entry.head), _AT_ENTRY).removesuffix(_AT_ENTRY + b"}"))
+    file.write(b"," + _AT_ENTRY + b'  "group_level_metrics": [')
+    tasks = _Tasks(file)
+    metrics = StreamedMetrics(tasks.write, entry.expected)
+    add = metrics.add
+    for number, row in enumerate(entry.rows()):
+        if not number % _LOOKED and is_over():
+            raise AggregationOverError
+        add(row)
+    rest = entry.covered(_rest(metrics.end()))
+    file.write((_AT_ENTRY + b"  ]," if tasks.count else b"],") + _indented(encode(rest), _AT_ENTRY).removeprefix(b"{"))
+    return entry.head | rest | {_GROUPS: []}
+
+
+class _Tasks:
+    """The entries of tasks in an entry's list."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._write = file.write
+        self.count = 0
+
+    def write(self, entry: bytes) -> None:
+        """Write one."""
+        self._write((b"," if self.count else b"") + _AT_TASK + _indented(entry, _AT_TASK))
+        self.count += 1
+
+
+def _rest(metrics: AggregateMetrics) -> JsonObject:
+    rest: JsonObject = {
+        "agent_metrics": metrics.agent_metrics,
+        "key_metrics": metrics.key_metrics,
+        "repeat_level_metrics": metrics.repeat_level_metrics,
+    }
+    return rest if metrics.perf_summary is None else rest | {"perf_summary": metrics.perf_summary}
+
+
+def _indented(text: bytes, margin: bytes) -> bytes:
+    return msgspec.json.format(text, indent=2).replace(_NEWLINE, margin)
