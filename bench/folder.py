@@ -18,6 +18,8 @@ RUN_ID = "bench-run"
 REPEATS = 4
 RESULT_BYTES = 2048
 PLAN_BYTES = 512
+Line = Callable[[int], bytes]
+"""The line of the rollout with that number; a line break ends it."""
 _AGENT = {"type": "responses_api_agents", "name": "stub_agent"}
 _LINES_A_WRITE = 10_000
 _RESERVED_A_LINE = 64
@@ -58,14 +60,14 @@ def params() -> dict[str, object]:
     return {"input": [{"content": "What is the weather like?", "role": "user"}], "tools": [tool]}
 
 
-def make(output: Path, rollouts: int) -> RunPaths:
-    """Write the files of a finished run of `rollouts` rollouts."""
+def make(output: Path, rollouts: int, planned_line: Line | None = None, saved_line: Line | None = None) -> RunPaths:
+    """Write the files of a finished run of `rollouts` rollouts, with lines of its own where they are given."""
     paths = RunPaths(output)
     identity: dict[str, object] = {"_ng_task_index": 0, "_ng_rollout_index": 0, "agent_ref": _AGENT}
     planned = _template({"responses_create_params": params()} | identity, PLAN_BYTES)
-    _write(paths.materialized_inputs, rollouts, lambda n: planned % divmod(n, REPEATS))
+    _write(paths.materialized_inputs, rollouts, planned_line or (lambda n: planned % divmod(n, REPEATS)))
     saved = _template(reply(RESULT_BYTES - 160) | identity | {"_ng_run_id": RUN_ID}, RESULT_BYTES)
-    _write(paths.output, rollouts, lambda n: saved % divmod(n, REPEATS))
+    _write(paths.output, rollouts, saved_line or (lambda n: saved % divmod(n, REPEATS)))
     paths.failures.touch()
     _write_log(paths, rollouts)
     plan = PlanDigest(
@@ -84,7 +86,7 @@ def _template(row: dict[str, object], size: int) -> bytes:
     return named.replace('"_ng_rollout_index":0', '"_ng_rollout_index":%d').encode()
 
 
-def _write(path: Path, count: int, line: Callable[[int], bytes]) -> None:
+def _write(path: Path, count: int, line: Line) -> None:
     with path.open("wb", buffering=0) as file:
         for start in range(0, count, _LINES_A_WRITE):
             file.write(b"".join(map(line, range(start, min(count, start + _LINES_A_WRITE)))))

@@ -28,8 +28,9 @@ FAILED: Final = "failed"
 NO_AGENT: Final = "(no agent)"
 """What rollouts are compared under whose rows name no agent."""
 _SCORED_STATE: Final = 0
-_NO_PLACE: Final = 2
-_FILES: Final = (File.RESULTS, File.FAILURES)
+At = tuple[bool, int, int, int]
+"""Whether a row is in the results, where nothing else has an answer; its offset, length and line."""
+NOWHERE: Final[At] = (False, 0, 0, 0)
 _STATES: Final = {
     Disposition.SCORED: SCORED,
     Disposition.MASKED: MASKED,
@@ -82,7 +83,7 @@ class Side:
     tags: "array[int]" = field(default_factory=lambda: array("Q"))
     repeat: "array[int]" = field(default_factory=lambda: array("I"))
     state: "array[int]" = field(default_factory=lambda: array("I"))
-    _file: "array[int]" = field(default_factory=lambda: array("B"))
+    _is_result: "array[int]" = field(default_factory=lambda: array("B"))
     _offset: "array[int]" = field(default_factory=lambda: array("Q"))
     _length: "array[int]" = field(default_factory=lambda: array("I"))
     _line: "array[int]" = field(default_factory=lambda: array("I"))
@@ -96,17 +97,23 @@ class Side:
         """How many rollouts there are."""
         return len(self.state)
 
-    def add_rollout(self, repeat: int, state: str, reward: float | None, place: Place | None) -> None:
-        """Add a rollout to the unit that is ended next."""
+    def add_scored(self, repeat: int, reward: float, at: At = NOWHERE) -> None:
+        """Add a scored rollout, whose row lies `at` a place, to the unit that is ended next."""
+        self.scored.append(reward)
+        self._add(repeat, _SCORED_STATE, at)
+
+    def add_unscored(self, repeat: int, state: str) -> None:
+        """Add a rollout that has no reward to the unit that is ended next."""
+        self._add(repeat, self.states.number(state), NOWHERE)
+
+    def _add(self, repeat: int, state: int, at: At) -> None:
         self.repeat.append(repeat)
-        self.state.append(self.states.number(state))
-        if reward is not None:
-            self.scored.append(reward)
-        at = place or Place(File.RESULTS, 0, 0, 0)
-        self._file.append(_NO_PLACE if place is None else _FILES.index(at.file))
-        self._offset.append(at.offset)
-        self._length.append(at.length)
-        self._line.append(at.line)
+        self.state.append(state)
+        is_result, offset, length, line = at
+        self._is_result.append(is_result)
+        self._offset.append(offset)
+        self._length.append(length)
+        self._line.append(line)
 
     def end_unit(self, task: int, agent: str | None) -> None:
         """Say whose the rollouts are that were added since the last unit; tasks come in rising order."""
@@ -160,10 +167,9 @@ class Side:
                 yield self.repeat[rollout], next(rewards), self._place(rollout)
 
     def _place(self, rollout: int) -> Place | None:
-        if self._file[rollout] == _NO_PLACE:
+        if not self._is_result[rollout]:
             return None
-        file = _FILES[self._file[rollout]]
-        return Place(file, self._offset[rollout], self._length[rollout], self._line[rollout])
+        return Place(File.RESULTS, self._offset[rollout], self._length[rollout], self._line[rollout])
 
     def units_under(self, agent: str) -> Iterator[int]:
         """Yield the units of one agent."""

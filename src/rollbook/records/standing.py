@@ -211,13 +211,13 @@ class Standings:
         """Whether `task`, whose repeats are scored together, has to run again whole."""
 
         def stands(number: int, seat: int) -> Disposition:
-            if self._is_plainly_scored(seat):
+            if self.is_plainly_scored(seat):
                 return Disposition.SCORED
             return self._by_itself(seat, unpacked_key(number), rules).disposition
 
         return is_broken(self.columns, task, stands, self._lost_later)
 
-    def _is_plainly_scored(self, seat: int) -> bool:
+    def is_plainly_scored(self, seat: int) -> bool:
         """Whether a reward stands, and every attempt ended."""
         row, attempts = self.columns.row[seat], self.columns.attempts
         if row == NO_ROW or self.table.kinds[row] != SCORED_KIND or seat in attempts.handed_out.wide:

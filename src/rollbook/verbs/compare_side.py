@@ -10,12 +10,13 @@ Source: collection.md §1.5, §9.2.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from rollbook.compare.side import Said, Side, short, state_of
+from rollbook.compare.side import NOWHERE, SCORED, At, Said, Side, short, state_of
 from rollbook.ledger.history import History, planned_lines
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import scan_whole
@@ -25,15 +26,18 @@ from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.keys import NG_TASK_ID_KEY, RESPONSES_CREATE_PARAMS_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import Scored
+from rollbook.records.place import File
 from rollbook.records.reading import UNREADABLE
+from rollbook.records.record import Record
 from rollbook.records.standing import Standings
-from rollbook.records.table import NO_ROW
+from rollbook.records.table import FILE_NUMBERS, NO_ROW
 from rollbook.records.task_content import own_name, prompt_digest, task_digest
 from rollbook.verbs.status import Reading, read_run
 
 Tags = Sequence[Mapping[str, object]]
 """For each selection of tasks the fields that its tasks have, and their values; a list of values means any of them."""
 _DAMAGE_NAMED: Final = 3
+_RESULTS: Final = FILE_NUMBERS[File.RESULTS]
 _ROW: Final = msgspec.json.Decoder(dict[str, object])
 
 
@@ -93,34 +97,53 @@ def _notes(reading: Reading) -> Iterator[str]:
 def _fill(side: Side, reading: Reading) -> None:
     """Add every rollout that the plan holds (of a run without one, that a record names), task by task."""
     standings = reading.history.standings
-    of_task: dict[str | None, list[int]] = {}
+    flags, add = standings.columns.flags, _Adding(side, reading)
+    of_task: dict[str | None, list[tuple[int, int]]] = {}
     task = -1
     for number, seat in standings.in_order():
-        if side.has_plan and not standings.columns.flags[seat] & PLANNED:
+        if side.has_plan and not flags[seat] & PLANNED:
             continue
         if number >> 32 != task:
-            _end_task(side, reading, task, of_task)
+            add.task(task, of_task)
             task = number >> 32
-        of_task.setdefault(_agent(standings, seat), []).append(number)
-    _end_task(side, reading, task, of_task)
+        of_task.setdefault(_agent(standings, seat), []).append((number, seat))
+    add.task(task, of_task)
 
 
-def _end_task(side: Side, reading: Reading, task: int, of_task: dict[str | None, list[int]]) -> None:
-    for agent, numbers in of_task.items():
-        for number in numbers:
-            _add(side, reading, number)
-        side.end_unit(task, agent)
-    of_task.clear()
+@dataclass(slots=True)
+class _Adding:
+    """Rollouts put into a side."""
+
+    side: Side
+    reading: Reading
+
+    def task(self, task: int, of_task: dict[str | None, list[tuple[int, int]]]) -> None:
+        """Add a task's rollouts, those of each agent together; nothing of them is kept."""
+        for agent, rollouts in of_task.items():
+            for number, seat in rollouts:
+                self._rollout(number, seat)
+            self.side.end_unit(task, agent)
+        of_task.clear()
+
+    def _rollout(self, number: int, seat: int) -> None:
+        standings, key = self.reading.history.standings, unpacked_key(number)
+        table, row = standings.table, standings.columns.row[seat]
+        if standings.is_plainly_scored(seat):
+            at = (table.files[row] == _RESULTS, table.offsets[row], table.lengths[row], table.lines[row])
+            self.side.add_scored(key.rollout, table.rewards[row], at)
+            return
+        standing = standings.standing(key, self.reading.rules)
+        outcome = standing.record.outcome if standing.record else None
+        state = state_of(standing.disposition, outcome)
+        if state == SCORED and isinstance(outcome, Scored):
+            self.side.add_scored(key.rollout, outcome.reward, _at(standing.record))
+        else:
+            self.side.add_unscored(key.rollout, state)
 
 
-def _add(side: Side, reading: Reading, number: int) -> None:
-    key = unpacked_key(number)
-    standing = reading.history.standings.standing(key, reading.rules)
-    record = standing.record
-    outcome = record.outcome if record else None
-    state = state_of(standing.disposition, outcome)
-    reward = outcome.reward if isinstance(outcome, Scored) and state == "scored" else None
-    side.add_rollout(key.rollout, state, reward, record.place if record else None)
+def _at(record: Record | None) -> At:
+    place = record.place if record else None
+    return NOWHERE if place is None else (place.file is File.RESULTS, place.offset, place.length, place.line)
 
 
 def _agent(standings: Standings, seat: int) -> str | None:
