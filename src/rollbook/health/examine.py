@@ -3,17 +3,17 @@
 Rules:
 * Whatever a line holds, it comes back examined: a line that is no record is unreadable, and a check that raises is a
   finding of its own.
-* Ignored checks do not run.
+* Ignored checks do not run, and none runs on a record without a word about what went on inside.
 * The verdict is given once copies are known: a finding of theirs counts as any other.
 
 Source: collection.md §7.1-§7.3.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rollbook.health.checks import BIT, EXECUTION_ERROR, OF_RECORDS, UNREADABLE, mask_of
+from rollbook.health.checks import BIT, EXECUTION_ERROR, OF_RECORDS, UNREADABLE, Looks, mask_of
 from rollbook.health.finding import Finding
 from rollbook.health.observed import Observed, UnreadableRecordError, observed
 from rollbook.health.record_checks import Result
@@ -22,7 +22,9 @@ from rollbook.health.tally import Tally
 RAISED: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What a check raises on evidence that it was not made for."""
 _RECORD_BITS: Final = mask_of(check.id for check in OF_RECORDS)
-_LOOKS: Final = tuple((check.id, check.looks) for check in OF_RECORDS if check.looks is not None)
+LOOKING: Final = tuple((check.id, check.looks) for check in OF_RECORDS if check.looks is not None)
+"""The checks that look at one record, in the order of the table."""
+_LOOKING_BITS: Final = mask_of(name for name, _ in LOOKING)
 _UNREADABLE_UNOBSERVED: Final = _RECORD_BITS & ~BIT[UNREADABLE]
 
 
@@ -51,18 +53,19 @@ class Examined:
         return mask_of(finding.check for finding in self.findings)
 
 
-def examine(line: bytes, ignored: int, tally: Tally) -> Examined:
+def examine(line: bytes, ignored: int, tally: Tally, looks: Sequence[tuple[str, Looks]] = LOOKING) -> Examined:
     """Return what the checks, but for the `ignored` ones, say of `line`, and count it in `tally`."""
     try:
         seen = observed(line)
     except UnreadableRecordError as error:
         return unreadable(str(error), ignored)
-    findings, unobserved = _checked(seen, ignored)
+    findings, unobserved = _checked(seen, ignored, looks)
     is_bound = has_success = False
     try:
         tally.add(seen)
-        is_bound = seen.binding_is_complete
-        has_success = any(not seen.calls[place].failed for place in seen.of_turns)
+        if seen.has_evidence:
+            is_bound = seen.binding_is_complete
+            has_success = any(not seen.calls[place].failed for place in seen.of_turns)
     except RAISED as error:
         findings.append(_raised("summary", error))
     return Examined(
@@ -94,12 +97,14 @@ def not_checked(why: str, ignored: int) -> Examined:
     )
 
 
-def _checked(seen: Observed, ignored: int) -> tuple[list[Finding], int]:
+def _checked(seen: Observed, ignored: int, checks: Sequence[tuple[str, Looks]]) -> tuple[list[Finding], int]:
     if seen.fault is not None:
         return [Finding(UNREADABLE, detail={"error": seen.fault[:200]})], _UNREADABLE_UNOBSERVED
+    if not seen.has_evidence:
+        return [], _LOOKING_BITS
     findings: list[Finding] = []
     unobserved = 0
-    for name, looks in _LOOKS:
+    for name, looks in checks:
         if BIT[name] & ignored:
             continue
         result = _result(name, looks, seen, findings)
@@ -110,7 +115,7 @@ def _checked(seen: Observed, ignored: int) -> tuple[list[Finding], int]:
     return findings, unobserved
 
 
-def _result(name: str, looks: Callable[[Observed], Result], seen: Observed, findings: list[Finding]) -> Result:
+def _result(name: str, looks: Looks, seen: Observed, findings: list[Finding]) -> Result:
     """Return what a check gives; one that raises had no evidence, and that it raised is a finding."""
     try:
         return looks(seen)

@@ -89,6 +89,13 @@ _WITH_GAPS: Final = msgspec.json.Decoder(_WithGaps)
 _EVENTS: Final = msgspec.json.Decoder(list[Any])
 
 
+_NO_EVENTS: Final[list[Any]] = []
+_NO_USAGE: Final = _Usage()
+_NO_GAPS: Final = _WithGaps()
+_NO_OUTPUT: Final = _WithOutput()
+_WITHOUT_USAGE: Final = _WithUsage()
+
+
 class UnreadableRecordError(ValueError):
     """A line that is no record."""
 
@@ -135,7 +142,7 @@ class Observed:
         for holder in (self.trajectory, self.capture):
             yield from holder.gaps if holder is not None else ()
         if is_there(self.row.ng_agent_observations):
-            yield from _part(_WITH_GAPS, self.row.ng_agent_observations, _WithGaps()).gaps
+            yield from _part(_WITH_GAPS, self.row.ng_agent_observations, _NO_GAPS).gaps
 
     @property
     def task(self) -> int | None:
@@ -157,6 +164,11 @@ class Observed:
         """The id that the record or its trajectory gives the rollout."""
         told = self.trajectory.rollout_id if self.trajectory else None
         return next((name for name in (self.row.rollout_id, told) if isinstance(name, str) and name), None)
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether the record holds a word about what went on inside; without one, no check of it has evidence."""
+        return self.trajectory is not None or self.capture is not None or bool(self.gaps)
 
     @property
     def sees_trajectory(self) -> bool:
@@ -243,7 +255,7 @@ class Observed:
     @cached_property
     def usage(self) -> Usage:
         """The tokens that the record's response says were used."""
-        usage = _part(_WITH_USAGE, self.row.response, _WithUsage()).usage or _Usage()
+        usage = _part(_WITH_USAGE, self.row.response, _WITHOUT_USAGE).usage or _NO_USAGE
         prompt, completion = count(usage.input_tokens), count(usage.output_tokens)
         return Usage(
             prompt if prompt is not None else count(usage.prompt_tokens),
@@ -253,23 +265,21 @@ class Observed:
     @property
     def used_model(self) -> bool | None:
         """Whether a model had a part in it; None when the record holds no response that would tell."""
-        answered = any(not call.failed and call.completion != 0 for call in self.calls)
+        answered = self.has_evidence and any(not call.failed and call.completion != 0 for call in self.calls)
         if answered or self.usage.prompt or self.usage.completion:
             return True
         if bytes(memoryview(self.row.response)[:1]) != b"{":
             return None
-        return bool(_part(_WITH_OUTPUT, self.row.response, _WithOutput()).output)
+        return bool(_part(_WITH_OUTPUT, self.row.response, _NO_OUTPUT).output)
 
     @property
     def timeouts(self) -> list[str]:
         """The kinds of the record's timeout events; a long duration alone is none."""
-        events = _part(_EVENTS, self.row.timeouts, [])
+        row = self.row
+        events = _part(_EVENTS, row.timeouts, _NO_EVENTS)
         found = [_kind(event) for event in events if isinstance(event, dict | str)]
-        if found:
-            return found
-        kinds = [kind for kind in (self.row.failure_kind, self.row.failure_class) if kind in TIMEOUT_KINDS]
-        legacy = [name for name in LEGACY_TIMEOUTS if getattr(self.row, name) is True]
-        return [*map(str, kinds[:1]), *legacy][:1]
+        told = found or [kind for kind in (row.failure_kind, row.failure_class) if kind in TIMEOUT_KINDS][:1]
+        return told or [name for name in LEGACY_TIMEOUTS if getattr(row, name) is True][:1]
 
 
 TIMEOUT_KINDS: Final = ("timeout_exceeded", "agent_timeout")

@@ -134,9 +134,9 @@ def _failure(call: Call) -> dict[str, object]:
 
 def token_count_mismatch(seen: Observed) -> Result:
     """The response says other totals than the calls of its turns add up to."""
-    usage, calls = seen.usage, [seen.calls[place] for place in seen.of_turns]
-    if SCOPE_INCOMPLETE in seen.gaps or not seen.binding_is_complete or not usage.is_known:
+    if SCOPE_INCOMPLETE in seen.gaps or not seen.binding_is_complete or not seen.usage.is_known:
         return None
+    usage, calls = seen.usage, [seen.calls[place] for place in seen.of_turns]
     prompts, completions = [call.prompt for call in calls], [call.completion for call in calls]
     if None in prompts or None in completions:
         return None

@@ -38,14 +38,16 @@ class Tally(msgspec.Struct):
 
     def add(self, seen: Observed) -> None:
         """Count one record."""
-        self._add_calls(seen)
+        if seen.has_evidence:
+            self._add_calls(seen)
         self.prompt += seen.usage.prompt or 0
         self.completion += seen.usage.completion or 0
         used = seen.used_model
         self.used += used is True
         self.unused += used is False
-        if seen.timeouts:
-            self._add_timeouts(seen)
+        timeouts = seen.timeouts
+        if timeouts:
+            self._add_timeouts(seen, timeouts)
 
     def _add_calls(self, seen: Observed) -> None:
         calls = seen.calls
@@ -61,9 +63,9 @@ class Tally(msgspec.Struct):
         self.replayed += seen.replayed
         self.with_replayed += seen.replayed > 0
 
-    def _add_timeouts(self, seen: Observed) -> None:
+    def _add_timeouts(self, seen: Observed, timeouts: list[str]) -> None:
         self.with_timeouts += 1
-        self.timeouts = dict(Counter(self.timeouts) + Counter(seen.timeouts))
+        self.timeouts = dict(Counter(self.timeouts) + Counter(timeouts))
         policy = seen.row.policy_model if isinstance(seen.row.policy_model, str) else None
         for call in seen.calls:
             where = "policy_model" if policy is None or call.model[1] in {None, policy} else "other_models"

@@ -21,15 +21,17 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from rollbook.errors import InputError, LedgerError
+from rollbook.errors import InputError, LedgerError, RunError
 from rollbook.health.batch import Columns
 from rollbook.health.checks import ignored_of, mask_of
 from rollbook.health.reduction import Counts, Reduction
-from rollbook.health.summary import Accounting, Health, HealthSummary, Limits, Source
+from rollbook.health.summary import Accounting, Health, HealthSummary, Limits, Source, accounting_of
 from rollbook.health.tally import Tally
 from rollbook.ledger.whole_file import WholeFile, made_aside
+from rollbook.records.group_count import coverage_of
 from rollbook.verbs.health_lines import LineIndex, line_index, parts_of
 from rollbook.verbs.health_pool import batches_of
+from rollbook.verbs.status import read_run
 
 SUMMARY_NAME: Final = "quality_summary.json"
 VERDICTS_NAME: Final = "rollout_verdicts.jsonl"
@@ -85,6 +87,16 @@ def check_health(
             return gathered.written(paths, names, accounting, limits, indexes)
     except OSError as error:
         raise LedgerError(f"the health of {', '.join(map(str, files))} could not be checked: {error}") from error
+
+
+def accounting_at(output: Path) -> Accounting:
+    """Return what the plan of the run at `output` expected and what came of it; nothing is known where none is."""
+    try:
+        reading = read_run(output)
+    except RunError:
+        return _UNKNOWN
+    groups, unplanned = reading.history.standings.counted(reading.rules)
+    return accounting_of(coverage_of(groups, unplanned=unplanned))
 
 
 def workers_for(indexes: Sequence[LineIndex], asked: int | None) -> int:
