@@ -19,7 +19,7 @@ Piece = bytes | memoryview
 _STEP: Final = 256 * 1024
 _SLICE: Final = 8 * 1024
 """What is inflated at once: where a member ends, zlib copies what is left of it."""
-_KEPT: Final = 8 * 1024 * 1024
+_KEPT: Final = 16 * 1024 * 1024
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 _RAW_DEFLATE: Final = -zlib.MAX_WBITS
 _ZLIB_METHOD: Final = 8
