@@ -54,6 +54,7 @@ class _Row(msgspec.Struct):
     policy_model: Any = msgspec.field(name="ng_policy_model_server", default=None)
     failure_class: Any = msgspec.field(name="_ng_failure_class", default=None)
     failure_kind: Any = None
+    reward: Any = None
     timeouts: msgspec.Raw = _NO_BYTES
     timed_out: Any = None
     agent_timed_out: Any = None
@@ -264,13 +265,18 @@ class Observed:
 
     @property
     def used_model(self) -> bool | None:
-        """Whether a model had a part in it; None when the record holds no response that would tell."""
+        """Whether a model had a part in it; None when the record holds no response that would tell.
+
+        An empty output shows none where the usage is told and zero, or where nothing is told and no reward was earned.
+        """
         answered = self.has_evidence and any(not call.failed and call.completion != 0 for call in self.calls)
         if answered or self.usage.prompt or self.usage.completion:
             return True
         if bytes(memoryview(self.row.response)[:1]) != b"{":
             return None
-        return bool(_part(_WITH_OUTPUT, self.row.response, _NO_OUTPUT).output)
+        has_output = bool(_part(_WITH_OUTPUT, self.row.response, _NO_OUTPUT).output)
+        reward = self.row.reward
+        return has_output or (not self.usage.is_known and isinstance(reward, int | float) and reward > 0)
 
     @property
     def timeouts(self) -> list[str]:

@@ -1,0 +1,74 @@
+"""The last step of an evaluation: how well its records are, once its servers are down.
+
+Rules:
+* The event loop stays free, and whatever goes wrong is a note: a run is not worth less because nobody could check it.
+* A run that was stopped, or whose metrics were not wanted, is not checked; the command can do it at any time.
+* Only a limit that was set makes a run that is not well an error, and what it came to is kept.
+
+Source: collection.md §7.1, §7.3, §10.1.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from rollbook.api.request import EvaluationResult
+from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.errors import IncompleteEvaluationError
+from rollbook.health.summary import HealthSummary, Limits, accounting_of
+from rollbook.health.words import lines_of
+from rollbook.ledger.paths import RunPaths
+from rollbook.records.event import Observe, RunNoted
+from rollbook.verbs.health import check_health
+
+_LOG = logging.getLogger(__name__)
+
+
+async def with_health(
+    result: EvaluationResult, settings: RolloutCollectionConfig, paths: RunPaths, observe: Observe
+) -> EvaluationResult:
+    """Check the records of the run that came to `result`, and return it with what was found.
+
+    Raises:
+        IncompleteEvaluationError: more records are unhealthy than `max_unhealthy_fraction` lets be; it has the result.
+
+    """
+
+    def check() -> HealthSummary:
+        return check_health(
+            [paths.output],
+            paths.output.parent,
+            workers=settings.health_check_workers,
+            ignored=settings.health_check_ignored_checks,
+            accounting=accounting_of(result.coverage),
+            limits=Limits(unhealthy=settings.max_unhealthy_fraction),
+        )
+
+    found = await _ended_well(check)
+    notes = (f"the health check failed: {found}",) if isinstance(found, BaseException) else lines_of(found)[:-1]
+    for text in notes:
+        observe(RunNoted(text))
+    result = replace(result, notes=(*result.notes, *notes))
+    if isinstance(found, BaseException):
+        return result
+    result = replace(result, files={**result.files, "health": paths.output.parent / found.summary.name})
+    if found.exceeds_limits:
+        error = IncompleteEvaluationError(
+            f"EVAL FAILED: {found.unhealthy} of {found.records} records are unhealthy, and max_unhealthy_fraction is "
+            f"{settings.max_unhealthy_fraction:g}; see {found.summary}"
+        )
+        error.result = result
+        raise error
+    return result
+
+
+async def _ended_well(work: Callable[[], HealthSummary]) -> HealthSummary | BaseException:
+    """Return what `work` returns, in a thread of its own, or what it raised."""
+    working = asyncio.get_running_loop().run_in_executor(None, work)
+    await asyncio.wait({working})
+    error = working.exception()
+    if error is not None:
+        _LOG.debug("the health check failed", exc_info=error)
+        return error
+    return working.result()
