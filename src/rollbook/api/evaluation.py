@@ -85,7 +85,8 @@ async def evaluate(
                     await unless_stopped(deployment.start(), evaluation.stop)
                 if plan.owed:
                     plan.commit()
-            return await evaluation.carried_out(plan)
+            result = await evaluation.carried_out(plan)
+        return await evaluation.checked(result)
 
 
 async def unless_stopped(work: Coroutine[None, None, None], stop: Stop) -> None:
@@ -210,6 +211,15 @@ class _Evaluation:
             return self._result(coverage, [])
         status.write(RunState.FINISHED, aggregation_of(metrics))
         return self._result(coverage, metrics)
+
+    async def checked(self, result: EvaluationResult) -> EvaluationResult:
+        """Return `result` with how well the records are, where that was not turned off."""
+        settings = self._settings
+        if result.stopped is not None or settings.disable_aggregation or settings.disable_health_check:
+            return result
+        from rollbook.api.health_step import with_health  # noqa: PLC0415  a run starts sooner without it
+
+        return await with_health(result, settings, self._paths, self._observe)
 
     def _status_file(self) -> StatusFile:
         session, settings = self._session, self._settings

@@ -21,7 +21,6 @@ LATER: Final = frozenset(
         "long_rollout_s",
         "max_failed_fraction",
         "max_missing_fraction",
-        "max_unhealthy_fraction",
         "server_queue_max_waiting_ratio",
         "timed_out_max_fraction",
         "timing_summary_interval_s",
@@ -31,9 +30,6 @@ LATER: Final = frozenset(
 
 WITHOUT_EFFECT: Final = frozenset(
     {
-        "disable_health_check",
-        "health_check_ignored_checks",
-        "health_check_workers",
         "upload_rollouts",
     }
 )
