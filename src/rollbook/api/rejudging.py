@@ -206,14 +206,14 @@ class _Rejudging:
 
     def _still_open(self) -> dict[tuple[str, int], RejudgeAdmission]:
         try:
-            pending = [RejudgeAdmission.model_validate(one) for one in self.manifest.pending_rejudges]
+            admitted_before = [RejudgeAdmission.model_validate(one) for one in self.manifest.pending_rejudges]
         except ValidationError as error:
             raise LedgerError(f"{self.run.paths.manifest}: pending_rejudges: {error.errors()[0]['msg']}") from None
-        return open_among(pending, self.run.paths.failures, self.run.paths.output)
+        return open_among(admitted_before, self.run.paths.failures, self.run.paths.output)
 
     def _save(self, admissions: Sequence[RejudgeAdmission]) -> None:
-        pending = tuple(one.model_dump(mode="json") for one in admissions)
-        self.manifest = self.manifest.model_copy(update={"pending_rejudges": pending})
+        dumped = tuple(one.model_dump(mode="json") for one in admissions)
+        self.manifest = self.manifest.model_copy(update={"pending_rejudges": dumped})
         with explained(self.run.paths, self.run.paths.manifest):
             write_manifest(self.run.paths.manifest, self.manifest)
 

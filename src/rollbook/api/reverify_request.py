@@ -36,7 +36,7 @@ _STATELESS: Final = "stateless"
 _LANES: Final = 64
 """Judgings in flight where no concurrency is set."""
 _OK: Final = 200
-_IN_COMMON: Final = (
+_SHARED: Final = (
     "output_jsonl_fpath",
     "overwrite",
     "resume_from_cache",
@@ -66,9 +66,9 @@ class ReverificationRequest:
     @property
     def collection(self) -> RolloutCollectionConfig:
         """The settings of a collection that would drive its requests alike."""
-        common = {name: getattr(self.settings, name) for name in _IN_COMMON}
+        shared = {name: getattr(self.settings, name) for name in _SHARED}
         return RolloutCollectionConfig.model_validate(
-            {**common, "input_jsonl_fpath": self.settings.materialized_inputs_jsonl_fpath}
+            {**shared, "input_jsonl_fpath": self.settings.materialized_inputs_jsonl_fpath}
         )
 
     @property

@@ -10,20 +10,16 @@ Source: collection.md §9.1, §21.1 (3).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from rollbook.config.reverification import RolloutReverificationConfig
 from rollbook.errors import ConfigPathNotFoundError, InputError, LedgerError
 from rollbook.ledger.history import prefixes, read_history
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import Line
-from rollbook.records.bulk import fold_plan
 from rollbook.records.identity import RolloutKey
 from rollbook.records.standing import Standings
-from rollbook.verbs.reverify_answers import Answers, JudgeFailures, SavedResults
-from rollbook.verbs.reverify_plan import source_texts
-
-Kind = Literal["results", "judge_failures", "trajectories"]
+from rollbook.verbs.reverify_answers import Answers, JudgeFailures, Kind, SavedResults
+from rollbook.verbs.reverify_plan import planned_in
 
 
 class Source(Protocol):
@@ -83,24 +79,6 @@ def existing(name: str, flag: str) -> Path:
     if not path.is_file():
         raise ConfigPathNotFoundError(f"{path}: no such file; name one with {flag}")
     return path.resolve() if path.is_symlink() else path
-
-
-def planned_in(inputs: Path, *, with_agents: bool = False) -> Standings:
-    """Return a fold of the planned rows in `inputs`.
-
-    Raises:
-        InputError: a row that is none, or is planned twice.
-
-    """
-    standings = Standings()
-
-    def refuse(number: int, error: Exception) -> None:
-        raise InputError(f"{inputs}: row {number}: {error}")
-
-    texts = source_texts(inputs, with_agents=with_agents)
-    lines = (Line(number, 0, len(text), text) for number, text in enumerate(texts, start=1))
-    fold_plan(lines, standings, refuse)
-    return standings
 
 
 @dataclass(slots=True)

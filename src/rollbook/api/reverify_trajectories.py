@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rollbook.api.reverify_sources import Kind, planned_in
 from rollbook.errors import ConfigError
 from rollbook.inputs.atif import ListedTrajectory, listed_trajectories
 from rollbook.inputs.atif_response import response_of
@@ -20,7 +19,8 @@ from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.keys import RESPONSE_KEY
 from rollbook.records.standing import Standings
-from rollbook.verbs.reverify_answers import Answers, SavedResults
+from rollbook.verbs.reverify_answers import Answers, Kind, SavedResults
+from rollbook.verbs.reverify_plan import planned_in
 
 ATIF_PROVENANCE_KEY: Final = "_ng_atif_provenance"
 

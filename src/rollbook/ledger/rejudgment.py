@@ -47,7 +47,7 @@ def admission_closed_by(
 
 
 def open_among(
-    pending: Iterable[RejudgeAdmission], failures_path: Path, results_path: Path
+    admissions: Iterable[RejudgeAdmission], failures_path: Path, results_path: Path
 ) -> dict[tuple[str, int], RejudgeAdmission]:
     """Return the admissions that no row closes, by rollout and attempt; both files are read once.
 
@@ -55,7 +55,7 @@ def open_among(
         LedgerError: a line of a file is no row; names file and line.
 
     """
-    left = {(one.identity, one.attempt): one for one in pending}
+    left = {(one.identity, one.attempt): one for one in admissions}
     if not left:
         return left
     wanted = {identity for identity, _ in left}

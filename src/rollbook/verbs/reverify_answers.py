@@ -12,7 +12,7 @@ Source: collection.md §4.6, §9.1, §21.1 (3).
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -30,6 +30,7 @@ from rollbook.records.reading import UNREADABLE, named
 from rollbook.records.standing import Standings
 from rollbook.records.table import NO_ROW
 
+Kind = Literal["results", "judge_failures", "trajectories"]
 JUDGE_INVALID: Final = "judge_invalid"
 JUDGE_CLASSES: Final = frozenset({JUDGE_FAILED, JUDGE_INVALID})
 _OBJECT: Final = b"{"

@@ -18,9 +18,10 @@ import msgspec
 
 from rollbook.errors import InputError
 from rollbook.ledger.projection import BOM
-from rollbook.ledger.reader import whole_lines
+from rollbook.ledger.reader import Line, whole_lines
 from rollbook.plan.targets import name_in
 from rollbook.records import keys
+from rollbook.records.bulk import fold_plan
 from rollbook.records.codec import encode
 from rollbook.records.columns import packed_key
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, RolloutKey
@@ -85,6 +86,24 @@ def source_texts(path: Path, *, with_agents: bool = False) -> Iterator[bytes]:
 def plan_texts(path: Path, size: int) -> Iterator[bytes]:
     """Yield the lines of the plan in force: the first `size` bytes of `path`."""
     return (text for _, _, _, text in whole_lines(path, size))
+
+
+def planned_in(inputs: Path, *, with_agents: bool = False) -> Standings:
+    """Return a fold of the planned rows in `inputs`.
+
+    Raises:
+        InputError: a row that is none, or is planned twice.
+
+    """
+    standings = Standings()
+
+    def refuse(number: int, error: Exception) -> None:
+        raise InputError(f"{inputs}: row {number}: {error}")
+
+    texts = source_texts(inputs, with_agents=with_agents)
+    lines = (Line(number, 0, len(text), text) for number, text in enumerate(texts, start=1))
+    fold_plan(lines, standings, refuse)
+    return standings
 
 
 def refuse_unplanned(answers: Answers, standings: Standings, inputs: Path) -> None:
