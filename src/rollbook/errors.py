@@ -141,16 +141,25 @@ class UnroutedRunError(RunError):
 
 
 class IncompleteEvaluationError(RunError):
-    """A run that was to be complete and is not."""
+    """A run that was to be complete, or to stay within limits of what may be missing, and did not.
+
+    `retryable`: whether a resume would run anything; `made_progress`: whether this invocation saved an outcome that
+    is no interruption. Both are for whoever starts runs anew.
+    """
 
     exit_code = 4
+
+    def __init__(self, message: str, *, retryable: bool = False, made_progress: bool = False) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.made_progress = made_progress
 
 
 class EarlyStopError(IncompleteEvaluationError):
     """A run that ended because more attempts were of no use; `resumable`: whether a resume may help as things are."""
 
-    def __init__(self, why: str, *, resumable: bool) -> None:
-        super().__init__(why)
+    def __init__(self, why: str, *, resumable: bool, made_progress: bool = False) -> None:
+        super().__init__(why, retryable=resumable, made_progress=made_progress)
         self.resumable = resumable
 
 

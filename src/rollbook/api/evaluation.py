@@ -10,41 +10,44 @@ Source: collection.md §2, §6.1, §15; servers.md §8.3.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
 
 from rollbook.api.batch import StatusFile, aggregation_of
 from rollbook.api.collecting import Collecting
+from rollbook.api.conclusion import Ended, rejection
 from rollbook.api.driver import check_driver
-from rollbook.api.options import run_of
+from rollbook.api.options import counting_of, run_of
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
 from rollbook.api.session import Planned, PlannedFor, Session
 from rollbook.api.unsupported import refuse_unsupported
 from rollbook.clock import Clock, SystemClock
 from rollbook.dispatch.observing import Guarded
 from rollbook.dispatch.stop import Stop
-from rollbook.errors import (
-    EarlyStopError,
-    IncompleteEvaluationError,
-    LedgerError,
-    NothingProducedError,
-    RunError,
-    RunStoppedError,
-)
+from rollbook.errors import EarlyStopError, LedgerError, RunError, RunStoppedError
 from rollbook.ledger.contradictions import unplanned
 from rollbook.ledger.run import explained, files_of
 from rollbook.records.coverage import Coverage
-from rollbook.records.disposition import DEFAULT_RULES, Disposition
+from rollbook.records.disposition import DEFAULT_RULES, Disposition, Rules
 from rollbook.records.event import Observe, RunNoted, RunPlanned
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import NG_ENVIRONMENT_SERVER_KEY
+from rollbook.records.outcome import Failed, Result
 from rollbook.records.run_status import RunState
-from rollbook.scoring.tally import scores_of
+from rollbook.records.standing import Standings
+from rollbook.scoring.coverage_report import coverage_report
+from rollbook.scoring.imputation import added
+from rollbook.scoring.tally import RunScores, scores_of
 from rollbook.verbs.aggregate import aggregate
 from rollbook.verbs.batch_status import IncompleteReason
+from rollbook.verbs.coverage_file import counted_before, write_coverage
+from rollbook.verbs.light_rows import Chosen
+from rollbook.verbs.model_use import NO_MODEL_USED, no_result_used_the_model
 from rollbook.verbs.status import read_run
 
 T = TypeVar("T")
@@ -115,16 +118,6 @@ async def _ended(work: Coroutine[None, None, T], stop: Stop) -> "asyncio.Future[
     return working
 
 
-def _what_next(coverage: Coverage) -> str:
-    """Say what helps a run that produced nothing."""
-    if coverage.owed:
-        return "Go on with --resume once the cause is mended"
-    held = coverage.held + coverage.held_interrupted
-    if held:
-        return f"{held} of them are held for a decision: run them again with --resubmit"
-    return "The attempts of all of them are spent: start anew with --overwrite, or give another --output"
-
-
 class _Evaluation:
     """What is made of a session's plan."""
 
@@ -134,6 +127,8 @@ class _Evaluation:
         self._settings = session.request.settings
         self._observe = observe
         self._collecting = Collecting(session, observe, stop)
+        self._counting = counting_of(self._settings)
+        self._made_progress = False
         self._told = 0
         self.stop = stop
 
@@ -145,8 +140,10 @@ class _Evaluation:
 
     def is_complete(self, plan: Planned) -> bool:
         """Whether there is neither anything to run nor any metric to compute."""
-        aggregated = self._settings.disable_aggregation or self._saved_metrics() is not None
-        return plan.owed == 0 and (plan.rollouts == 0 or aggregated)
+        if plan.owed or plan.rollouts == 0:
+            return plan.owed == 0
+        as_before = self._counting == counted_before(self._paths.coverage)
+        return self._settings.disable_aggregation or (as_before and self._saved_metrics() is not None)
 
     def nothing_to_do(self, plan: Planned) -> EvaluationResult:
         """Return what a plan comes to of which nothing is owed."""
@@ -155,7 +152,7 @@ class _Evaluation:
             return self._result(Coverage(planned=0), [])
         self._session.notes.append("already complete: nothing is owed, and nothing was sent")
         coverage = self._session.coverage()
-        self._refuse_empty(coverage, 0)
+        self._refuse_unfinished(coverage, 0)
         return self._result(coverage, self._saved_metrics() or [])
 
     def _saved_metrics(self) -> list[JsonObject] | None:
@@ -172,7 +169,7 @@ class _Evaluation:
         scored = sum(group.coverage.scored - group.with_task[Disposition.SCORED] for group in groups)
         rewards = sum(group.rewards - group.rewards_with_task for group in groups)
         planned = RunPlanned(plan.tasks, plan.rollouts, plan.rollouts - plan.owed, scored, rewards)
-        status = self._status_file()
+        status, before = self._status_file(), _endings(session.standings)
         async with self._collecting.counted(groups, session.request.sink):
             self._collecting.observe(planned)
             if plan.owed:
@@ -185,7 +182,17 @@ class _Evaluation:
                 f"the files hold records beyond the plan's {plan.rollouts} rollouts; the counts are off"
             )
             session.notes += map(str, unplanned(self._paths, session.standings))
+        self._report_coverage()
+        self._made_progress = _endings(session.standings) > before
         return await self._concluded(coverage, plan.owed, status)
+
+    def _report_coverage(self) -> None:
+        """Write what became of every rollout; a run is not worth less because that cannot be written."""
+        report = coverage_report(self._session.standings, self._counting, self._session.rules_of(None))
+        try:
+            write_coverage(self._paths.coverage, report, self._counting)
+        except OSError as error:
+            self._session.notes.append(f"the coverage report could not be written: {error}")
 
     async def _concluded(self, coverage: Coverage, sent: int, status: StatusFile) -> EvaluationResult:
         if self.stop.why is not None:
@@ -193,7 +200,7 @@ class _Evaluation:
             self._raise_early_stop(coverage)
             return self._result(coverage, [])
         try:
-            self._refuse_empty(coverage, sent)
+            self._refuse_unfinished(coverage, sent)
         except RunError:
             status.write(RunState.FINISHED, reason=IncompleteReason.REJECTED)
             raise
@@ -235,38 +242,13 @@ class _Evaluation:
             error.result = self._result(coverage, [])
             raise error
 
-    def _refuse_empty(self, coverage: Coverage, sent: int) -> None:
-        try:
-            self._check_produced(coverage, sent)
-        except RunError as error:
+    def _refuse_unfinished(self, coverage: Coverage, sent: int) -> None:
+        """Reject the run where it came to nothing, or to less than it was to."""
+        counts = any(True for _ in added(self._session.standings, self._counting, self._session.rules_of(None)))
+        error = rejection(Ended(self._settings, self._paths, coverage, sent, counts, self._made_progress))
+        if error is not None:
             error.result = self._result(coverage, [])
-            raise
-
-    def _check_produced(self, coverage: Coverage, sent: int) -> None:
-        done = coverage.settled_with_result
-        if done == 0 and sent == 0:
-            raise NothingProducedError(
-                f"a resume would run nothing, and none of the {coverage.planned} rollouts produced a result; "
-                f"see {self._paths.failures}. {_what_next(coverage)}"
-            )
-        if done == 0:
-            raise NothingProducedError(
-                f"{self._none_of(sent)} produced a result {dict(coverage.failed_by_class)}; "
-                f"see {self._paths.failures}. {_what_next(coverage)}"
-            )
-        if self._settings.require_complete and (done < coverage.planned or coverage.owed):
-            raise IncompleteEvaluationError(
-                f"EVAL FAILED: {done}/{coverage.planned} samples completed. Partial artifacts retained at "
-                f"{self._paths.output}; run the rest with --resume"
-            )
-
-    def _none_of(self, sent: int) -> str:
-        driver = self._settings.rollout_collection_driver
-        return (
-            f"None of the {sent} dispatched rollouts"
-            if driver is None
-            else f"None of the {sent} rollouts left to {driver}"
-        )
+            raise error
 
     async def _aggregated(self) -> list[JsonObject] | None:
         """Return the metrics that the servers computed; None when the run was stopped first."""
@@ -274,9 +256,17 @@ class _Evaluation:
         if self._settings.disable_aggregation:
             session.notes.append("aggregation is off; the servers' own metrics were not computed")
             return []
-        work = aggregate(self._paths, session.standings, PlannedFor(session), session.deployment)
+        plan, chosen = PlannedFor(session), Chosen(self._counting, session.rules_of(None))
+        work = aggregate(
+            self._paths, session.standings, plan, session.deployment, serving=plan.server_of, chosen=chosen
+        )
         aggregating = await _ended(work, self.stop)
         return None if aggregating.cancelled() else aggregating.result()
+
+    def _scores(self, rules: Rules) -> RunScores:
+        scores = scores_of(self._session.standings, rules, self._counting, self._settings.min_coverage)
+        doubtful = bool(scores.agents) and no_result_used_the_model(self._paths.output)
+        return replace(scores, warnings=(NO_MODEL_USED,)) if doubtful else scores
 
     def _result(self, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
         notes, manifest = self._session.notes, getattr(self._session, "manifest", None)
@@ -286,7 +276,7 @@ class _Evaluation:
                 notes.append(_not_computed(entry))
         self.tell_notes()
         return EvaluationResult(
-            scores_of(self._session.standings, rules),
+            self._scores(rules),
             coverage,
             files_of(self._paths),
             tuple(metrics),
@@ -298,6 +288,13 @@ class _Evaluation:
             self._collecting.loop_lag,
             None if manifest is None else manifest.run_id,
         )
+
+
+def _endings(standings: Standings) -> int:
+    """Return how many records are endings that a run gets on by; an interruption is none."""
+    kinds = standings.kinds_of_ending
+    counts = Counter(standings.table.kinds).items()
+    return sum(count for kind, count in counts if isinstance(kinds[kind], Result | Failed))
 
 
 def _not_computed(entry: JsonObject) -> str:

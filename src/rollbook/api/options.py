@@ -24,6 +24,7 @@ from rollbook.plan.options import PlanOptions, RoutingMode
 from rollbook.records.event import Observe
 from rollbook.records.json_values import JsonObject
 from rollbook.records.source import SourceRow
+from rollbook.scoring.imputation import Counting
 
 UNLIMITED_LANES: Final = 1024
 """Rollouts in flight where no concurrency is set: as many as one host is sent connections."""
@@ -150,6 +151,12 @@ def run_of(settings: RolloutCollectionConfig, clock: Clock) -> Run:
         record_omitted=settings.record_omitted_rollouts,
         take_over=settings.take_over,
     )
+
+
+def counting_of(settings: RolloutCollectionConfig) -> Counting:
+    """Return what the settings count as zero; what is missing is where the run computes its metrics alone."""
+    missing = settings.count_missing_rollouts_as_zero and not settings.disable_aggregation
+    return Counting(frozenset(settings.count_failure_classes_as_zero), missing)
 
 
 def _skills_ref(settings: RolloutCollectionConfig) -> JsonObject | None:

@@ -285,6 +285,13 @@ class PlannedFor:
                 counts[planned.key.task] += 1
         return counts
 
+    def server_of(self, agent: str | None, stamped: str | None) -> str | None:
+        """Return the environment server of what names this agent and this server; None where there is none."""
+        try:
+            return self.session.directory.find(agent, stamped).server
+        except ConfigError:
+            return stamped
+
     def _goes_to(self, agent: str | None, stamped: str | None, server: str) -> bool:
         return self.session.directory.find(agent, stamped).server == server
 

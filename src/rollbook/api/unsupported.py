@@ -12,15 +12,11 @@ from rollbook.errors import ConfigError
 
 LATER: Final = frozenset(
     {
-        "count_failure_classes_as_zero",
-        "count_missing_rollouts_as_zero",
         "dispatch_all_started_within_s",
         "dispatch_start_report_min_fraction",
         "dispatch_start_report_within_s",
         "long_rollout_max_fraction",
         "long_rollout_s",
-        "max_failed_fraction",
-        "max_missing_fraction",
         "server_queue_max_waiting_ratio",
         "timed_out_max_fraction",
         "timing_summary_interval_s",

@@ -128,6 +128,26 @@ _running: Final = flags(
 )
 _after: Final = flags(
     click.option("--require-complete", is_flag=True, default=None, help="End with 4 unless every rollout is scored."),
+    click.option(
+        "--min-coverage",
+        type=float,
+        metavar="SHARE",
+        help="Give no headline that speaks for a smaller share of the plan.  [default: 0.95]",
+    ),
+    click.option(
+        "--count-failure-class-as-zero",
+        "count_failure_classes_as_zero",
+        multiple=True,
+        metavar="CLASS",
+        help="Score rollouts whose latest failure is of this class as 0; may be given again.",
+    ),
+    click.option(
+        "--count-missing-as-zero",
+        "count_missing_rollouts_as_zero",
+        is_flag=True,
+        default=None,
+        help="Score rollouts that left neither a result nor a failure as 0.",
+    ),
     click.option("--disable-aggregation", is_flag=True, default=None, help="Collect, and compute no metrics."),
     click.option(
         "--no-health-check", "disable_health_check", is_flag=True, default=None, help="Skip the health check."

@@ -27,7 +27,7 @@ from rollbook.cli.terminal import note, say, say_error, say_json
 from rollbook.clock import Clock, SystemClock
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.dispatch.stop import Stop
-from rollbook.errors import EarlyStopError, LedgerError, RunError, RunStoppedError
+from rollbook.errors import EarlyStopError, IncompleteEvaluationError, LedgerError, RunError, RunStoppedError
 from rollbook.ledger.paths import RunPaths
 from rollbook.live.view import View, beating, view_for
 from rollbook.records.coverage import Coverage
@@ -90,6 +90,9 @@ def _code_after(error: RunError, result: EvaluationResult, settings: RolloutColl
     if isinstance(error, EarlyStopError) and not error.resumable:
         return RunError.exit_code
     code = _exit_code(result, settings, stop)
+    is_rejection = isinstance(error, IncompleteEvaluationError) and not isinstance(error, EarlyStopError)
+    if is_rejection:
+        return max(code, error.exit_code)
     return code or (error.exit_code if isinstance(error, LedgerError) else code)
 
 

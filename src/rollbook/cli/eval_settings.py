@@ -14,7 +14,7 @@ from typing import Final
 
 from omegaconf import DictConfig
 
-from rollbook.cli.configuration import given_values, notes_on_strays
+from rollbook.cli.configuration import given_values, notes_on_strays, texts
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.instances import server_instances
 from rollbook.config.settings import settings_from
@@ -22,6 +22,8 @@ from rollbook.errors import ConfigError
 
 SETTING_KEYS: Final = (
     "agent_name",
+    "count_failure_classes_as_zero",
+    "count_missing_rollouts_as_zero",
     "disable_aggregation",
     "disable_health_check",
     "dispatch_budget_s",
@@ -34,6 +36,7 @@ SETTING_KEYS: Final = (
     "interleave_repeats",
     "interrupt_grace_s",
     "limit",
+    "min_coverage",
     "num_repeats",
     "num_samples_in_parallel",
     "output_jsonl_fpath",
@@ -57,12 +60,15 @@ _OF_OTHER_VERSIONS: Final = frozenset(
 AUTO: Final = "auto"
 _CONCURRENCY: Final = "num_samples_in_parallel"
 _ADAPTIVE: Final = "adaptive_concurrency"
+_CLASSES: Final = "count_failure_classes_as_zero"
 
 
 def settings_given(given: Mapping[str, object]) -> dict[str, object]:
     """Return the settings that flags set, under their configuration keys."""
     sampling = given_values(given, _SAMPLING_KEYS)
     settings = given_values(given, SETTING_KEYS)
+    classes = texts(settings.pop(_CLASSES, ()))
+    settings |= {_CLASSES: list(classes)} if classes else {}
     if settings.get(_CONCURRENCY) == AUTO:
         settings |= {_CONCURRENCY: None, _ADAPTIVE: True}
     return settings | ({"responses_create_params": sampling} if sampling else {})

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
+from rollbook.config.completion import CompletionMixin
 from rollbook.config.repeats import checked_fan_out, checked_repeats
 from rollbook.config.settings import BaseNeMoGymCLIConfig, RemovedRolloutOptionsMixin, UploadMixin
 from rollbook.errors import ConfigError
@@ -118,7 +119,10 @@ class SkillsConfig(BaseModel):
 
 
 class RunHealthConfig(BaseModel):
-    """Health checks after a run, and the shares that a run may have of what is not healthy."""
+    """Health checks after a run, the shares that it may have of what is not healthy, and what a headline speaks for.
+
+    `min_coverage`: the share of the plan that is measured at least where a headline is given; 0.95 where none is set.
+    """
 
     disable_health_check: bool = False
     health_check_workers: Positive | None = None
@@ -126,6 +130,7 @@ class RunHealthConfig(BaseModel):
     max_failed_fraction: Share | None = None
     max_missing_fraction: Share | None = None
     max_unhealthy_fraction: Share | None = None
+    min_coverage: Share | None = None
 
     @field_validator("health_check_ignored_checks")
     @classmethod
@@ -138,11 +143,11 @@ class RunHealthConfig(BaseModel):
         return names
 
 
-class SharedRolloutCollectionConfig(UploadMixin, RemovedRolloutOptionsMixin, RunHealthConfig, BaseNeMoGymCLIConfig):
+class SharedRolloutCollectionConfig(
+    CompletionMixin, UploadMixin, RemovedRolloutOptionsMixin, RunHealthConfig, BaseNeMoGymCLIConfig
+):
     """What a collection is told whether it serves or not."""
 
-    output_jsonl_fpath: str
-    require_complete: bool = False
     num_samples_in_parallel: Positive | None = None
     max_resident_rollout_tasks: Positive | None = None
     retain_results_in_memory: bool = True

@@ -31,6 +31,7 @@ _FLAGS: Final = {
         "--concurrency",
         "give a whole number from 1 on; as many as pays is written --concurrency auto",
     ),
+    "min_coverage": ("--min-coverage", ""),
     "retry_for_s": ("--retry-for", ""),
     "rollout_timeout_s": ("--timeout", "leave it out to let rollouts take as long as they need"),
 }

@@ -45,6 +45,21 @@ def coverage_path_for(output: Path) -> Path:
     return output.with_name(f"{output.stem}_coverage.json")
 
 
+def reward_profiling_path_for(output: Path) -> Path:
+    """Return the profile of each task beside `output`."""
+    return output.with_name(f"{output.stem}_reward_profiling.jsonl")
+
+
+def agent_metrics_path_for(output: Path) -> Path:
+    """Return the profile of each agent beside `output`."""
+    return output.with_name(f"{output.stem}_agent_metrics.json")
+
+
+def repeat_level_metrics_path_for(output: Path) -> Path:
+    """Return the profile of each repeat beside `output`."""
+    return output.with_name(f"{output.stem}_repeat_level_metrics.json")
+
+
 @dataclass(frozen=True, slots=True)
 class RunPaths:
     """Every file of one run."""
@@ -82,6 +97,11 @@ class RunPaths:
         return batch_status_path_for(self.output)
 
     @property
+    def coverage(self) -> Path:
+        """What share of the plan the scores speak for, and what became of the rest."""
+        return coverage_path_for(self.output)
+
+    @property
     def lock(self) -> Path:
         """What one writer holds for as long as it writes."""
         return self.output.with_name(f".{self.output.stem}.lock")
@@ -102,6 +122,7 @@ class RunPaths:
             self.aggregate_metrics,
             self.manifest_log,
             self.batch_status,
+            self.coverage,
         )
 
     def existing(self) -> tuple[Path, ...]:

@@ -189,8 +189,9 @@ class Run:
             return keep_torn(self.paths.materialized_inputs, size)
 
     def forget_metrics(self) -> None:
-        """Remove metrics that what is collected next makes outdated."""
+        """Remove metrics and counts that what is collected next makes outdated."""
         self.paths.aggregate_metrics.unlink(missing_ok=True)
+        self.paths.coverage.unlink(missing_ok=True)
 
     def writer(self, stamp: RunStamp) -> Writer:
         """Return the writer of this run."""
@@ -279,6 +280,7 @@ def files_of(paths: RunPaths) -> dict[str, Path]:
         "failures": paths.failures,
         "materialized inputs": paths.materialized_inputs,
         "aggregate metrics": paths.aggregate_metrics,
+        "coverage": paths.coverage,
         "manifest": paths.manifest,
     }
     return {name: path for name, path in named.items() if path.exists()}

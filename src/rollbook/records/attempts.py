@@ -106,3 +106,10 @@ class Attempts:
         """Return how many numbers were handed out to all rollouts together."""
         wide = sum(bits.bit_count() for bits in self.handed_out.wide.values())
         return wide + sum(count * bits.bit_count() for bits, count in Counter(self.handed_out.bits).items())
+
+    def repeated(self) -> int:
+        """Return how many rollouts have had more than one attempt."""
+        wide = {*self.handed_out.wide, *self.ended.wide}
+        told = Counter(zip(self.handed_out.bits, self.ended.bits, strict=True))
+        plain = sum(count for (out, over), count in told.items() if out | over > 1)
+        return plain + sum(self.handed_out.bits[seat] | self.ended.bits[seat] <= 1 for seat in wide)

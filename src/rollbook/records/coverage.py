@@ -25,6 +25,7 @@ class Coverage:
     interrupted ones are not run again by themselves; `unplanned` rollouts left records and are in no plan.
     `failed_by_class` splits `failed` by the class of the failure that stands. `with_task` counts, by where they stand,
     rollouts that a resume would leave but for their task, whose repeats are scored together and are not all there.
+    `final_zeros` of the settled ones are a score of 0 by their producer's word: they are completed.
     """
 
     planned: int
@@ -45,11 +46,22 @@ class Coverage:
     held_interrupted: int = 0
     unplanned: int = 0
     with_task: Mapping[str, int] = field(default_factory=dict)
+    final_zeros: int = 0
 
     @property
     def settled_with_result(self) -> int:
         """Rollouts that left a result, whatever it says."""
         return self.scored + self.masked + self.unscored
+
+    @property
+    def completed(self) -> int:
+        """Rollouts that are done with: they left a result, or a failure that is a score of 0 for good."""
+        return self.settled_with_result + self.final_zeros
+
+    @property
+    def missing(self) -> int:
+        """Rollouts that left neither a result nor a failure."""
+        return self.interrupted + self.never_started + self.in_flight + self.untouched
 
     @property
     def owed(self) -> int:
@@ -81,6 +93,8 @@ def covered(
     planned: int | None,
     unplanned: int,
     with_task: Mapping[Disposition, int] = _NONE,
+    *,
+    final_zeros: int = 0,
 ) -> Coverage:
     """Return the coverage that `counts` come to; of `planned` rollouts, those that are not counted are untouched."""
     total = sum(counts.values())
@@ -104,6 +118,7 @@ def covered(
         held_interrupted=counts.get(Disposition.HELD_INTERRUPTED, 0),
         unplanned=unplanned,
         with_task=_by_reason(with_task),
+        final_zeros=final_zeros,
     )
 
 

@@ -59,7 +59,7 @@ class GroupCount:
     @property
     def coverage(self) -> Coverage:
         """Where the group's planned rollouts stand."""
-        return covered(self.dispositions, self.classes, None, 0, self.with_task)
+        return covered(self.dispositions, self.classes, None, 0, self.with_task, final_zeros=self.final_zeros)
 
     @property
     def mean_reward(self) -> float | None:
@@ -73,8 +73,10 @@ def coverage_of(groups: Iterable[GroupCount], planned: int | None = None, unplan
     counts: Counter[Disposition] = Counter()
     classes: Counter[str] = Counter()
     with_task: Counter[Disposition] = Counter()
+    final_zeros = 0
     for group in groups:
         counts.update(group.dispositions)
         classes.update(group.classes)
         with_task.update(group.with_task)
-    return covered(counts, classes, planned, unplanned, with_task)
+        final_zeros += group.final_zeros
+    return covered(counts, classes, planned, unplanned, with_task, final_zeros=final_zeros)

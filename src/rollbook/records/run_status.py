@@ -127,7 +127,7 @@ def code_of(coverage: Coverage, *, believable: bool = True, require_complete: bo
     """Return what a run of this coverage ends with, whose files can be believed or not."""
     if not (believable and coverage.law_holds):
         return VIOLATED
-    if require_complete and (coverage.scored < coverage.planned or coverage.owed):
+    if require_complete and (coverage.scored + coverage.final_zeros < coverage.planned or coverage.owed):
         return INCOMPLETE
     return RESUMABLE if coverage.owed or coverage.in_flight else DONE
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Coverage
+from rollbook.scoring.headline import Headline
 from rollbook.scoring.tally import AgentScore, RunScores
 from rollbook.scoring.worst_tasks import MOST, TaskScore
 
@@ -24,21 +25,43 @@ def json_report(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]
     """Return the report as JSON values; pass@k is a fraction, `worst_tasks` holds up to `WORST_LISTED` tasks."""
     return {
         "coverage": asdict(coverage),
-        "agents": [_agent(score) for score in scores.agents],
+        "warnings": list(scores.warnings),
+        "agents": [_agent(score, scores.min_coverage) for score in scores.agents],
+        "retries": [asdict(bias) | {"is_clear": bias.is_clear} for bias in scores.retries],
         "worst_tasks": [_task(score) for score in scores.worst_tasks(WORST_LISTED)],
         "files": {label: str(path) for label, path in files.items()},
     }
 
 
-def _agent(score: AgentScore) -> JsonObject:
+def _agent(score: AgentScore, min_coverage: float | None) -> JsonObject:
     return {
         "agent": score.agent,
         "tasks": score.tasks,
         "scored_tasks": score.scored_tasks,
         "mean_reward": score.mean,
         "standard_error": score.standard_error,
+        "headline": headline_json(score.headline(min_coverage)),
         "pass_at_k": [asdict(estimate) for estimate in score.pass_at_k],
         "coverage": asdict(score.coverage),
+    }
+
+
+def headline_json(headline: Headline) -> JsonObject:
+    """Return a headline: `value` is null where it is `withheld`, which says why; what was observed is there always."""
+    observed = headline.observed
+    return {
+        "value": headline.value,
+        "withheld": headline.withheld,
+        "observed_mean": observed.mean,
+        "standard_error": observed.standard_error,
+        "interval_95": None if headline.interval is None else asdict(headline.interval),
+        "bounds": None if headline.bounds is None else asdict(headline.bounds),
+        "tasks": observed.tasks,
+        "measured": observed.rollouts,
+        "imputed": observed.imputed,
+        "planned": observed.planned,
+        "coverage": headline.coverage,
+        "min_coverage": headline.min_coverage,
     }
 
 

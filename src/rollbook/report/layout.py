@@ -28,8 +28,9 @@ def laid_out(scores: RunScores, coverage: Coverage, files: Mapping[str, Path], w
     agents = [words.agent_line(score) for score in scores.agents] if len(scores.agents) > 1 else []
     worst = [words.task_line(score) for score in scores.worst_tasks(WORST_SHOWN)]
     return Group(
+        *_wrapped(words.warning_lines(scores), width),
         _agents(scores),
-        *_wrapped([*agents, words.shown(coverage_line(coverage))], width),
+        *_wrapped([*words.headline_lines(scores), *agents, words.shown(coverage_line(coverage))], width),
         *_section("Tasks to look at first", _wrapped(worst, width)),
         *_section("Files", _whole(words.file_lines(files))),
     )
@@ -42,7 +43,7 @@ def _agents(scores: RunScores) -> RenderableType:
     for heading in HEADINGS:
         table.add_column(Text(heading), overflow="fold")
     for score in scores.agents:
-        table.add_row(*map(Text, words.agent_cells(score)))
+        table.add_row(*map(Text, words.agent_cells(score, scores.min_coverage)))
     return table
 
 

@@ -28,7 +28,9 @@ def plain(scores: RunScores, coverage: Coverage, files: Mapping[str, Path], widt
     agents = [words.agent_line(score) for score in scores.agents] if len(scores.agents) > 1 else []
     worst = [words.task_line(score) for score in scores.worst_tasks(WORST_SHOWN)]
     lines = [
-        *_agents(scores.agents),
+        *words.warning_lines(scores),
+        *_agents(scores.agents, scores.min_coverage),
+        *words.headline_lines(scores),
         *agents,
         words.shown(coverage_line(coverage)),
         *_section("Tasks to look at first", worst),
@@ -38,11 +40,11 @@ def plain(scores: RunScores, coverage: Coverage, files: Mapping[str, Path], widt
     return "\n".join([*lines, *_section("Files", words.file_lines(files))])
 
 
-def _agents(agents: Sequence[AgentScore]) -> Iterator[str]:
+def _agents(agents: Sequence[AgentScore], min_coverage: float | None) -> Iterator[str]:
     if not agents:
         yield NO_SCORE
         return
-    rows = [[cell.split("\n") for cell in words.agent_cells(score)] for score in agents]
+    rows = [[cell.split("\n") for cell in words.agent_cells(score, min_coverage)] for score in agents]
     heads = [heading.split("\n") for heading in HEADINGS]
     widths = [max(len(line) for row in (heads, *rows) for line in row[column]) for column in range(len(heads))]
     deepest = max(map(len, heads))

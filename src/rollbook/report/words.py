@@ -2,6 +2,7 @@
 
 Rules:
 * No score stands without what it covers, and no mean without its standard error, or `n/a` where there is none.
+* A headline is one line, and what qualifies it follows, indented; where it is withheld, it is said why.
 * Text from data is shown with its control characters escaped.
 
 Source: collection.md §6.6; cases RC-61, RC-71, RC-74.
@@ -13,7 +14,9 @@ from typing import Final
 
 from rollbook.scoring.coverage_text import standing_in_words
 from rollbook.scoring.estimates import PassAtK
-from rollbook.scoring.tally import AgentScore
+from rollbook.scoring.headline import Headline, Range
+from rollbook.scoring.retry_bias import RetryBias
+from rollbook.scoring.tally import AgentScore, RunScores
 from rollbook.scoring.worst_tasks import TaskScore
 
 HEADINGS: Final = ("Agent", "Tasks\nscored", "Rollouts\nscored", "Mean ± SE", "pass@k")
@@ -42,13 +45,18 @@ def number(value: float | None) -> str:
     return f"{value:.3f}" if fixed else f"{value:.3e}"
 
 
-def mean_with_error(score: AgentScore) -> str:
-    """Return the mean and its standard error."""
+def mean_with_error(score: AgentScore, min_coverage: float | None = None) -> str:
+    """Return the headline and its standard error; where it is withheld, that there is none."""
     if score.mean is None:
         return number(None)
-    error = score.standard_error
-    is_rounding = error is not None and abs(error) < _ROUNDING * abs(score.mean)
-    return f"{number(score.mean)} ± {number(0.0 if is_rounding else error)}"
+    if score.headline(min_coverage).withheld:
+        return "no headline"
+    return _with_error(score.mean, score.standard_error)
+
+
+def _with_error(mean: float, error: float | None) -> str:
+    is_rounding = error is not None and abs(error) < _ROUNDING * abs(mean)
+    return f"{number(mean)} ± {number(0.0 if is_rounding else error)}"
 
 
 def pass_at(estimate: PassAtK) -> str:
@@ -58,13 +66,63 @@ def pass_at(estimate: PassAtK) -> str:
     return f"{share} ({estimate.tasks} of {every} tasks)" if estimate.short_tasks else share
 
 
-def agent_cells(score: AgentScore) -> tuple[str, ...]:
+def warning_lines(scores: RunScores) -> list[str]:
+    """Return what puts the scores in doubt."""
+    return [shown(f"WARNING: {warning}") for warning in scores.warnings]
+
+
+def headline_lines(scores: RunScores) -> list[str]:
+    """Return every agent's headline with what qualifies it, and how retried rollouts compare."""
+    lines = []
+    for score in scores.agents:
+        headline = score.headline(scores.min_coverage)
+        lines += [f"{shown(score.agent)}: {_headline(headline)}", *(f"  {line}" for line in _qualified(headline))]
+    return [*lines, *map(retry_line, scores.retries)]
+
+
+def _headline(headline: Headline) -> str:
+    observed = headline.observed
+    if headline.value is None:
+        return "no headline"
+    reach = f"95 % interval {_range(headline.interval)}" if headline.interval else "no interval"
+    tasks = "1 task" if observed.tasks == 1 else f"{observed.tasks} tasks"
+    return f"{_with_error(headline.value, observed.standard_error)} over {tasks}, {reach}"
+
+
+def _qualified(headline: Headline) -> list[str]:
+    observed = headline.observed
+    lines = [headline.withheld] if headline.withheld else []
+    if headline.withheld and observed.mean is not None:
+        lines.append(f"observed all the same: {_with_error(observed.mean, observed.standard_error)}")
+    if observed.imputed:
+        lines.append(f"{observed.imputed} of the {observed.rollouts} measured rollouts count as zero by choice")
+    if observed.rollouts < observed.planned and not headline.withheld:
+        lines.append(f"speaks for {observed.rollouts} of {observed.planned} rollouts ({100 * headline.coverage:.1f} %)")
+    if observed.rollouts < observed.planned and headline.bounds is not None:
+        lines.append(f"were the others all 0 or all 1, it would be {_range(headline.bounds)}")
+    return lines
+
+
+def _range(found: Range) -> str:
+    return f"{number(found.low)} to {number(found.high)}"
+
+
+def retry_line(bias: RetryBias) -> str:
+    """Return how rollouts that needed several attempts score beside those that needed one."""
+    name = "" if bias.agent is None else f"{shown(bias.agent)}: "
+    reach = f" (95 % {_range(bias.interval)})" if bias.interval else ""
+    means = f"retried {number(bias.later_mean)} of {bias.later}, first try {number(bias.first_mean)} of {bias.first}"
+    clear = "; retrying changes what is measured" if bias.is_clear else ""
+    return f"{name}{means}: difference {number(bias.difference)}{reach}{clear}"
+
+
+def agent_cells(score: AgentScore, min_coverage: float | None = None) -> tuple[str, ...]:
     """Return an agent's line of the table: name, tasks scored, rollouts scored, mean with its error, every pass@k."""
     return (
         shown(score.agent),
         f"{score.scored_tasks} of {score.tasks}",
         f"{score.coverage.scored} of {score.coverage.planned}",
-        mean_with_error(score),
+        mean_with_error(score, min_coverage),
         "\n".join(map(pass_at, score.pass_at_k)),
     )
 

@@ -85,13 +85,14 @@ class AgentScore:
 class RunScores:
     """The scores of a run: agents by name, and the tasks that do worst.
 
-    A headline speaks for `min_coverage` of an agent's plan at least.
+    A headline speaks for `min_coverage` of an agent's plan at least. `warnings` say what puts the scores in doubt.
     """
 
     agents: tuple[AgentScore, ...]
     worst: tuple[TaskScore, ...]
     min_coverage: float | None = None
     retries: tuple[RetryBias, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def worst_tasks(self, most: int) -> tuple[TaskScore, ...]:
         """Return up to `most` of the worst `MOST` tasks: those of which nothing is scored, then the lowest means.

@@ -126,7 +126,7 @@ def test_preprocessing_neither_mutates_rows_nor_needs_a_deployment():
     assert examples == adding(2)
 
 
-@pytest.mark.parametrize("option", [{"long_rollout_s": 5.0}, {"count_missing_rollouts_as_zero": True}])
+@pytest.mark.parametrize("option", [{"long_rollout_s": 5.0}, {"max_unhealthy_fraction": 0.1}])
 def test_an_option_that_would_be_ignored_is_refused_by_name(option):
     settings = RolloutCollectionConfig(input_jsonl_fpath="i", output_jsonl_fpath="o", **option)
     with pytest.raises(ConfigError, match=next(iter(option))):
@@ -184,6 +184,8 @@ ACTED_ON = {
     *("rollout_body_timeout_s", "rollout_response_timeout_s", "rollout_timeout_s", "stop_after_failures"),
     *("dispatch_longest_first", "group_scored", "max_reply_bytes", "rollout_collection_driver"),
     *("rollout_connect_timeout_s", "server_queue_metrics_urls", "server_queue_sample_interval_s"),
+    *("count_failure_classes_as_zero", "count_missing_rollouts_as_zero", "min_coverage"),
+    *("max_failed_fraction", "max_missing_fraction"),
 }
 
 

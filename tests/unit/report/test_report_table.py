@@ -37,11 +37,15 @@ def test_the_text_says_who_did_how_well_over_what_and_where_to_look():
     text = render(*report())
     assert text.splitlines() == [
         "          Tasks    Rollouts",
-        "  Agent   scored   scored     Mean ± SE       pass@k",
-        " " + "─" * 69,
-        "  math    3 of 4   5 of 8     0.800 ± 0.183   @1 0.833 (3 of 4 tasks)",
-        "                                              @2 1.000 (2 of 4 tasks)",
+        "  Agent   scored   scored     Mean ± SE     pass@k",
+        " " + "─" * 67,
+        "  math    3 of 4   5 of 8     no headline   @1 0.833 (3 of 4 tasks)",
+        "                                            @2 1.000 (2 of 4 tasks)",
         "",
+        "math: no headline",
+        "  5 of 8 rollouts are measured (62.5 %), and --min-coverage asks for 95 %",
+        "  observed all the same: 0.800 ± 0.183",
+        "  were the others all 0 or all 1, it would be 0.500 to 0.875",
         "Coverage: 5 of 9 rollouts scored (3 failed (2 agent_run_error, 1 judge_failed),",
         "1 untouched)",
         "",
@@ -137,7 +141,7 @@ def test_a_number_is_never_shown_as_a_zero_that_it_is_not(value, text):
     ],
 )
 def test_an_error_that_only_adding_up_left_is_shown_as_none(mean, error, text):
-    assert mean_with_error(AgentScore("a", 2, 2, mean, error, (), Coverage(planned=2))) == text
+    assert mean_with_error(AgentScore("a", 2, 2, mean, error, (), Coverage(planned=2, scored=2))) == text
 
 
 def test_the_json_counts_every_rollout_and_lists_the_task_without_a_score():
