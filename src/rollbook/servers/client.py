@@ -76,6 +76,7 @@ class ServerClient:
         self.global_config_dict = global_config_dict
         self._addresses = AddressBook(global_config_dict)
         self._observes = bool(global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME))
+        self.observes_model_calls = global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME) is True
 
     @classmethod
     def load_head_server_config(cls) -> BaseServerConfig:
@@ -134,7 +135,8 @@ class ServerClient:
         return hand_out(base_url_of(server_config_dict))
 
     def _address(self, server_name: str) -> str:
-        return model_server_override(server_name) or self._addresses.base_url(server_name)
+        override = model_server_override(server_name) if self._addresses.may_be_model(server_name) else None
+        return override or self._addresses.base_url(server_name)
 
     def _correlated(self, server_name: str, url_path: str, body: object) -> str:
         """Return the path behind the prefix of the rollout that this call is made for."""

@@ -10,10 +10,9 @@ Source: servers.md §3.7, §3.8, §4.3.
 
 import contextvars
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Final, NamedTuple
 
 from pydantic import BaseModel
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -28,8 +27,7 @@ _ROLLOUT_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,256}")
 _PREFIXED: Final = re.compile(r"/ng-rollout/(?P<id>[A-Za-z0-9._-]+)(?P<capture>/training-token-capture)?(?P<rest>/.*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class RolloutContext:
+class RolloutContext(NamedTuple):
     """The rollout that the running handler serves. `rollout_id` is the attempt's capture key, for example `3-0-a1`."""
 
     rollout_id: str
@@ -50,17 +48,26 @@ def current_rollout_id() -> str | None:
     return context.rollout_id if context else None
 
 
-@contextmanager
-def rollout_context(rollout_id: str | None, *, training_capture: bool = False) -> Iterator[None]:
+class _Within:
+    """A block that works for a rollout."""
+
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: RolloutContext | None) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        if self._context is not None:
+            self._token = _current.set(self._context)
+
+    def __exit__(self, *raised: object) -> None:
+        if self._context is not None:
+            _current.reset(self._token)
+
+
+def rollout_context(rollout_id: str | None, *, training_capture: bool = False) -> AbstractContextManager[None]:
     """Work for `rollout_id` inside the block; None leaves the context as it is."""
-    if rollout_id is None:
-        yield
-        return
-    token = _current.set(RolloutContext(rollout_id, training_capture))
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return _Within(None if rollout_id is None else RolloutContext(rollout_id, training_capture))
 
 
 def rollout_path_prefix(rollout_id: str, *, training_capture: bool = False) -> str:

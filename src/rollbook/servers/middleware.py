@@ -11,13 +11,30 @@ Source: servers.md §3.6.
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _LOG = logging.getLogger(__name__)
 _LOG_EVERY: Final = 100
 IN_PROCESS_EXTENSION: Final = "rollbook.in_process"
+WHOLE_EXCHANGE: Final = "rollbook.whole_exchange"
+
+
+class WholeExchange(Protocol):
+    """A call from inside the process: its whole request is there, and a whole reply may be given at once.
+
+    A request of which `body` was read here is not received again, and after `answer` nothing is sent.
+    """
+
+    @property
+    def body(self) -> bytes:
+        """The request's body."""
+        ...
+
+    def answer(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        """Reply."""
+        ...
 
 
 class _Exchange:

@@ -12,11 +12,11 @@ Source: servers.md §3.4.
 import hashlib
 import hmac
 import json
+import os
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
-from uuid import uuid4
 
 from fastapi import FastAPI
 from itsdangerous import BadSignature, TimestampSigner
@@ -34,6 +34,8 @@ _Session: Final[type[dict[str, Any]]] = getattr(sessions, "Session", dict)
 _VARY: Final = (b"vary", b"Cookie")
 _PLAIN_ID: Final = re.compile(r"[0-9a-f-]+")
 _MINUTE: Final = 60
+_SET_IN_ALL: Final = 0x4000_8000 << 48
+_SET_IN_NONE: Final = 0xF000_C000 << 48
 _MOST_REMEMBERED: Final = 4096
 _GONE: Final = "expires=Thu, 01 Jan 1970 00:00:00 GMT; "
 
@@ -57,37 +59,17 @@ class _Signer(TimestampSigner):
         self._derived = super().derive_key(secret)
         self.algorithm = _OneKey(self._derived)
         self._second, self._stamp = -1, b""
-        self._signed: dict[bytes, bytes] = {}
-        self._given_out: dict[bytes, bytes] = {}
 
     def sign(self, value: str | bytes) -> bytes:
         now = self.get_timestamp()
         if now != self._second:
-            self._begin(now)
-        plain = value.encode() if isinstance(value, str) else value
-        signed = self._signed.get(plain)
-        if signed is None:
-            stamped = plain + self._stamp
-            signed = stamped + self.sep + base64_encode(self.algorithm.get_signature(self._derived, stamped))
-            if len(self._given_out) < _MOST_REMEMBERED:
-                self._signed[plain], self._given_out[signed] = signed, plain
-        return signed
-
-    def _begin(self, now: int) -> None:
-        """Forget what was signed in another second, and once a minute what was given out."""
-        if now // _MINUTE != self._second // _MINUTE:
-            self._given_out.clear()
-        self._second, self._stamp = now, self.sep + base64_encode(int_to_bytes(now))
-        self._signed.clear()
+            self._second, self._stamp = now, self.sep + base64_encode(int_to_bytes(now))
+        stamped = (value.encode() if isinstance(value, str) else value) + self._stamp
+        return stamped + self.sep + base64_encode(self.algorithm.get_signature(self._derived, stamped))
 
     def opened(self, cookie: bytes, max_age: int) -> bytes:
         """Return what was signed, as `unsign` does, which tells what is wrong with a cookie that is not in order."""
         now = self.get_timestamp()
-        if now != self._second:
-            self._begin(now)
-        known = self._given_out.get(cookie)
-        if known is not None and max_age >= _MINUTE:
-            return known
         stamped, _, signature = cookie.rpartition(self.sep)
         if hmac.compare_digest(signature, base64_encode(self.algorithm.get_signature(self._derived, stamped))):
             value, _, stamp = stamped.rpartition(self.sep)
@@ -100,6 +82,31 @@ class _Signer(TimestampSigner):
         return self._derived
 
 
+class _Remembered:
+    """The cookies that were given out: `cookies` by id within this second, `ids` by value within this minute."""
+
+    __slots__ = ("_second", "cookies", "ids")
+
+    def __init__(self) -> None:
+        self._second = -1
+        self.cookies: dict[str, bytes] = {}
+        self.ids: dict[str, str] = {}
+
+    def forget(self, now: int) -> None:
+        """Forget what was signed in another second than `now`, and once a minute what was given out."""
+        if now == self._second:
+            return
+        if now // _MINUTE != self._second // _MINUTE:
+            self.ids.clear()
+        self._second = now
+        self.cookies.clear()
+
+    def keep(self, name: str, value: str, cookie: bytes) -> None:
+        """Remember a session's cookie; beyond what fits, none."""
+        if len(self.ids) < _MOST_REMEMBERED:
+            self.cookies[name], self.ids[value] = cookie, name
+
+
 class SignedSessions(SessionMiddleware):
     """Starlette's sessions, whose two halves can be called without wrapping an application."""
 
@@ -107,41 +114,73 @@ class SignedSessions(SessionMiddleware):
         super().__init__(app, secret_key, session_cookie)
         self.signer = self._signer = _Signer(secret_key)
         self._max_age = self.max_age or 0
+        self._remembered = _Remembered()
         self._attributes = f"; path={self.path}; Max-Age={self.max_age}; {self.security_flags}"
 
     def opened(self, scope: Scope) -> bool:
         """Give a request its session, with an id, and return whether the request's cookie held it."""
-        cookies: dict[str, str] = {}
+        cookie: str | None = None
         for name, value in scope["headers"]:
             if name == b"cookie":
-                cookies |= cookie_parser(self._own(value.decode("latin-1")))
-        held = self._held(cookies.get(self.session_cookie))
+                cookie = self._own(value.decode("latin-1"), cookie)
+        known = None if cookie is None else self._known(cookie)
+        if known is not None:
+            scope["session"] = _Session({SESSION_ID_KEY: known})
+            return True
+        held = self._held(cookie)
         session = scope["session"] = _Session(held or {})
         with_id(session)
         return held is not None
 
-    def _own(self, cookies: str) -> str:
-        """Return of a request's cookies those that may be this server's; one jar holds those of all servers."""
-        return ";".join([cookie for cookie in cookies.split(";") if self.session_cookie in cookie])
+    def _own(self, cookies: str, before: str | None) -> str | None:
+        """Return the last value that a request's cookies give this server's; one jar holds those of all servers."""
+        name = self.session_cookie
+        own = [cookie for cookie in cookies.split(";") if name in cookie]
+        if len(own) == 1 and '"' not in own[0]:
+            key, is_pair, value = own[0].partition("=")
+            return value.strip() if is_pair and key.strip() == name else before
+        return cookie_parser(";".join(own)).get(name, before)
+
+    def _known(self, cookie: str) -> str | None:
+        """Return the id in a cookie that was given out within this minute and holds nothing else."""
+        if self._max_age < _MINUTE:
+            return None
+        self._remembered.forget(self._signer.get_timestamp())
+        return self._remembered.ids.get(cookie)
 
     def closed(
         self, headers: Iterable[tuple[bytes, bytes]], session: Mapping[str, object], *, came: bool
     ) -> list[tuple[bytes, bytes]]:
         """Return the headers of a reply with the session's cookie; `came` says whether there was one before."""
         raw = [*headers]
-        if all(name != b"vary" for name, _ in raw):
+        if b"vary" not in [name for name, _ in raw]:
             raw.append(_VARY)
         else:
             varying = MutableHeaders(raw=raw)
             varying.add_vary_header("Cookie")
             raw = varying.raw
         if session:
-            data = self._signer.sign(b64encode(_as_json(session))).decode()
-            raw.append((b"set-cookie", f"{self.session_cookie}={data}{self._attributes}".encode("latin-1")))
+            raw.append((b"set-cookie", self._cookie(session)))
         elif came:
             gone = f"{self.session_cookie}=null; path={self.path}; {_GONE}{self.security_flags}"
             raw.append((b"set-cookie", gone.encode("latin-1")))
         return raw
+
+    def _cookie(self, session: Mapping[str, object]) -> bytes:
+        """Return the `Set-Cookie` header of a session; that of one with an id and nothing else is remembered."""
+        plain = _plain_id(session)
+        if plain is None:
+            return self._signed(json.dumps(session).encode())[1]
+        self._remembered.forget(self._signer.get_timestamp())
+        cookie = self._remembered.cookies.get(plain)
+        if cookie is None:
+            value, cookie = self._signed(b'{"%s": "%s"}' % (SESSION_ID_KEY.encode(), plain.encode()))
+            self._remembered.keep(plain, value, cookie)
+        return cookie
+
+    def _signed(self, session: bytes) -> tuple[str, bytes]:
+        value = self._signer.sign(b64encode(session)).decode()
+        return value, f"{self.session_cookie}={value}{self._attributes}".encode("latin-1")
 
     def _held(self, cookie: str | None) -> dict[str, Any] | None:
         if cookie is None:
@@ -152,12 +191,10 @@ class SignedSessions(SessionMiddleware):
             return None
 
 
-def _as_json(session: Mapping[str, object]) -> bytes:
-    """Return a session as the standard library's JSON; most hold an id and nothing else."""
+def _plain_id(session: Mapping[str, object]) -> str | None:
+    """Return the id of a session that holds an id and nothing else, as most do; None for any other."""
     name = session.get(SESSION_ID_KEY)
-    if len(session) == 1 and isinstance(name, str) and _PLAIN_ID.fullmatch(name):
-        return b'{"%s": "%s"}' % (SESSION_ID_KEY.encode(), name.encode())
-    return json.dumps(session).encode()
+    return name if len(session) == 1 and isinstance(name, str) and _PLAIN_ID.fullmatch(name) else None
 
 
 class SessionIdMiddleware:
@@ -176,7 +213,14 @@ class SessionIdMiddleware:
 
 def with_id(session: dict[str, Any]) -> None:
     """Give `session` an id, or the one that it has, in a way that sends its cookie."""
-    session[SESSION_ID_KEY] = session.get(SESSION_ID_KEY) or str(uuid4())
+    session[SESSION_ID_KEY] = session.get(SESSION_ID_KEY) or _new_id()
+
+
+def _new_id() -> str:
+    """Return a random UUID, version 4, as text."""
+    bits = int.from_bytes(os.urandom(16)) & ~_SET_IN_NONE | _SET_IN_ALL
+    text = f"{bits:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def install_sessions(app: FastAPI, key: str) -> None:

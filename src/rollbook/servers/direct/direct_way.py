@@ -9,9 +9,7 @@ Source: servers.md §3.2, §3.5, §3.6.
 """
 
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.encoders import jsonable_encoder
@@ -19,6 +17,7 @@ from fastapi.exceptions import ResponseValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.utils import is_body_allowed_for_status_code
 from pydantic_core import from_json
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,7 +26,12 @@ from rollbook.servers.correlation import RolloutContextMiddleware, context_of, r
 from rollbook.servers.deadline import DeadlineMiddleware
 from rollbook.servers.direct.plain_routes import PlainRoute, plain_routes
 from rollbook.servers.errors_replies import ErrorReplies
-from rollbook.servers.middleware import IN_PROCESS_EXTENSION, ClientDisconnectCancellationMiddleware
+from rollbook.servers.middleware import (
+    IN_PROCESS_EXTENSION,
+    WHOLE_EXCHANGE,
+    ClientDisconnectCancellationMiddleware,
+    WholeExchange,
+)
 from rollbook.servers.sessions import SessionIdMiddleware, SignedSessions
 
 _KNOWN: Final[tuple[object, ...]] = (
@@ -39,8 +43,11 @@ _KNOWN: Final[tuple[object, ...]] = (
 _WITH_SESSIONS: Final[tuple[object, ...]] = (*_KNOWN, SignedSessions, SessionIdMiddleware)
 _TELEMETRY: Final = "fastapi.telemetry"
 _PLAIN: Final = "rollbook.plain"
+_JSON_HEADER: Final = (b"content-type", b"application/json")
+_OK: Final = 200
 _NOTHING: Final[Mapping[str, Any]] = {}
 
+RawHeaders = list[tuple[bytes, bytes]]
 _WHOLE_REPLIES: Final = frozenset({Response, JSONResponse})
 
 Layer = TypeVar("Layer", DeadlineMiddleware, ErrorReplies, SignedSessions)
@@ -106,37 +113,70 @@ class DirectWay:
         if route is None or scope.get("root_path"):
             await self._layers(scope, receive, send)
             return
-        body, messages = await _whole_body(receive)
-        again = _Replayed(messages, receive)
+        exchange: WholeExchange | None = scope.get(WHOLE_EXCHANGE)
+        body: bytes | None
+        if exchange is None:
+            body, messages = await _whole_body(receive)
+            receive = _Replayed(messages, receive)
+        else:
+            body = exchange.body
         given = None if body is None else _validated(route, scope, body)
         if body is None or given is None:
-            await self._layers(scope, again, send)
+            await self._layers(scope, receive, send)
             return
         inner = dict(scope)
         if path != scope["path"]:
-            inner |= {"path": path, "raw_path": path.encode()}
-        inner |= {"router": self._router, "route": route.route, "endpoint": route.call, "path_params": {}}
-        inner[_PLAIN] = _Plain(route, given, _WholeRequest(inner, again, body))
-        rollout_id = context.rollout_id if context else None
-        with rollout_context(rollout_id, training_capture=context is not None and context.training_capture):
-            try:
-                await self._told(inner, again, send)
-            finally:
-                del inner[_PLAIN]  # it holds its request, which holds `inner`: nothing is left for the collector
+            inner["path"], inner["raw_path"] = path, path.encode()
+        inner["router"], inner["route"], inner["endpoint"] = self._router, route.route, route.call
+        inner["path_params"] = {}
+        inner[_PLAIN] = _Plain(route, given, body, exchange)
+        try:
+            if context is None:
+                await self._told(inner, receive, send)
+            else:
+                with rollout_context(context.rollout_id, training_capture=context.training_capture):
+                    await self._told(inner, receive, send)
+        finally:
+            del inner[_PLAIN]  # what it holds may hold `inner`: nothing is left for the collector
 
     async def _in_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._sessions is not None:
-            came = self._sessions.opened(scope)
-            send = _Signing(scope, send, self._sessions, came=came).send
+        sessions = self._sessions
+        came = sessions is not None and sessions.opened(scope)
         plain: _Plain = scope[_PLAIN]
-        reply: ASGIApp
+        reply: _Whole | ASGIApp
         try:
-            reply = await _answer(plain.route, dict(plain.given), plain.request)
+            reply = await _answer(plain, scope, receive)
         except self._handled as error:
             reply = _raising(error)
-        if type(reply) not in _WHOLE_REPLIES:
-            reply = ExceptionMiddleware(reply, self._handlers)
-        await reply(scope, receive, send)
+        if isinstance(reply, _Whole):
+            headers = reply.headers
+            if sessions is not None:
+                headers = sessions.closed(headers, scope["session"], came=came)
+            await _sent(reply, headers, plain.exchange, send)
+            return
+        if sessions is not None:
+            send = _Signing(scope, send, sessions, came=came).send
+        await ExceptionMiddleware(reply, self._handlers)(scope, receive, send)
+
+
+class _Whole(NamedTuple):
+    """A reply that is whole, and what is to be done after it."""
+
+    status: int
+    headers: RawHeaders
+    body: bytes
+    background: BackgroundTask | None = None
+
+
+async def _sent(reply: _Whole, headers: RawHeaders, exchange: WholeExchange | None, send: Send) -> None:
+    """Send a reply; one without work to be done after it goes to a caller of this process at once."""
+    if exchange is not None and reply.background is None:
+        exchange.answer(reply.status, headers, reply.body)
+        return
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})
+    if reply.background is not None:
+        await reply.background()
 
 
 def _layer(app: FastAPI, kind: type[Layer], inside: ASGIApp) -> Layer | None:
@@ -145,13 +185,13 @@ def _layer(app: FastAPI, kind: type[Layer], inside: ASGIApp) -> Layer | None:
     return next((layer for layer in made if isinstance(layer, kind)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plain:
+class _Plain(NamedTuple):
     """A plain route's call, as far as it is known before the handler runs."""
 
     route: PlainRoute
     given: Mapping[str, Any]
-    request: "_WholeRequest"
+    body: bytes
+    exchange: WholeExchange | None
 
 
 class _Signing:
@@ -234,25 +274,35 @@ def _raising(error: Exception) -> ASGIApp:
     return raising
 
 
-async def _answer(route: PlainRoute, arguments: dict[str, Any], request: Request) -> Response:
+async def _answer(plain: _Plain, scope: Scope, receive: Receive) -> "_Whole | Response":
     """Call the handler of a plain route, and return the reply."""
+    route, arguments = plain.route, dict(plain.given)
     extra: Response | None = None
     if route.request_name is not None:
-        arguments[route.request_name] = request
+        arguments[route.request_name] = _WholeRequest(scope, receive, plain.body)
     if route.response_name is not None:
-        extra = arguments[route.response_name] = _unsent()
+        extra = arguments[route.response_name] = _Unsent()
     answer = await route.call(**arguments)
-    return answer if isinstance(answer, Response) else _reply(route, answer, extra)
+    if not isinstance(answer, Response):
+        return _reply(route, answer, extra)
+    return _whole(answer) if type(answer) in _WHOLE_REPLIES else answer
 
 
-def _unsent() -> Response:
-    response = Response()
-    del response.headers["content-length"]
-    response.status_code = None  # type: ignore[assignment]  # nobody has set one yet
-    return response
+class _Unsent(Response):
+    """What a handler may write on, before anything is known of the reply."""
+
+    def __init__(self) -> None:
+        self.status_code = None  # type: ignore[assignment]  # nobody has set one yet
+        self.background = None
+        self.body = b""
+        self.raw_headers = []
 
 
-def _reply(route: PlainRoute, answer: object, extra: Response | None) -> Response:
+def _whole(reply: Response) -> _Whole:
+    return _Whole(reply.status_code, reply.raw_headers, bytes(reply.body), reply.background)
+
+
+def _reply(route: PlainRoute, answer: object, extra: Response | None) -> _Whole:
     """Return the reply for what a handler returned; `extra` is the response that it may have written on."""
     if route.reply is None:
         body = bytes(JSONResponse(jsonable_encoder(answer)).body)
@@ -261,11 +311,11 @@ def _reply(route: PlainRoute, answer: object, extra: Response | None) -> Respons
         if errors:
             raise ResponseValidationError(errors=errors, body=answer)
         body = route.reply.serialize_json(value)
-    if extra is None:
-        return Response(body, media_type="application/json")
-    status = extra.status_code or HTTPStatus.OK
-    reply = Response(body, status, media_type="application/json")
-    if not is_body_allowed_for_status_code(status):
+    if extra is None or extra.status_code is None:
+        headers = [(b"content-length", b"%d" % len(body)), _JSON_HEADER]
+        return _Whole(_OK, headers if extra is None else headers + extra.raw_headers, body)
+    reply = Response(body, extra.status_code, media_type="application/json")
+    if not is_body_allowed_for_status_code(extra.status_code):
         reply.body = b""
     reply.raw_headers += extra.raw_headers
-    return reply
+    return _whole(reply)

@@ -14,15 +14,16 @@ import contextvars
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping, MutableSet
-from dataclasses import dataclass, field
-from typing import Final
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from aiohttp import ClientPayloadError, SocketTimeoutError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rollbook.servers.http.embedded_response import EmbeddedResponse, RawHeaders
-from rollbook.servers.middleware import IN_PROCESS_EXTENSION
+from rollbook.servers.middleware import IN_PROCESS_EXTENSION, WHOLE_EXCHANGE
 
 _LOG = logging.getLogger(__name__)
 _ASGI: Final = {"version": "3.0", "spec_version": "2.4"}
@@ -46,14 +47,13 @@ _EXTENSIONS: Final[dict[str, dict[object, object]]] = {IN_PROCESS_EXTENSION: {}}
 _BROKEN: Final = (500, [(b"content-type", b"text/plain; charset=utf-8")], b"Internal Server Error")
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedRequest:
+class EmbeddedRequest(NamedTuple):
     """What one call says. `target` is path and query as they stand in the URL; header names are in lower case."""
 
     method: str
     base_url: str
     target: str
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
     body: bytes = b""
 
     @property
@@ -82,6 +82,15 @@ class _Exchange:
         self.reply = reply
         self.heard: Callable[[], None] | None = None
 
+    def answer(self, status: int, headers: RawHeaders, body: bytes) -> None:
+        """Give the caller a whole reply at once."""
+        if self.reply.done():
+            return
+        if self.heard is not None:
+            self.heard()
+        self.status = status
+        self.reply.set_result((status, headers, body))
+
     async def receive(self) -> Message:
         if self.given:
             await asyncio.get_running_loop().create_future()
@@ -99,10 +108,8 @@ class _Exchange:
             if not message.get("more_body", False) and not self.reply.done():
                 self.reply.set_result((self.status, self.headers, b"".join(self.chunks)))
 
-    async def reply_within(self, silence: float | None) -> tuple[int, RawHeaders, bytes]:
+    async def reply_within(self, silence: float) -> tuple[int, RawHeaders, bytes]:
         """Return the whole reply, of which a piece has to come every `silence` seconds."""
-        if silence is None:
-            return await self.reply
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(silence) as limit:
@@ -129,11 +136,11 @@ class _Exchange:
 def request_scope(request: EmbeddedRequest, host: str, port: int, state: Mapping[str, object]) -> Scope:
     """Return the ASGI scope of `request`, addressed to `host:port`."""
     path, _, query = request.target.partition("?")
-    headers = [(name.encode("latin-1"), value.encode()) for name, value in request.headers.items()]
-    headers.append((b"host", f"{host}:{port}".encode("latin-1")))
+    headers = [(_name(name), value.encode()) for name, value in request.headers.items()]
+    headers.append(_host(host, port))
     if request.body or request.method not in {"GET", "HEAD"}:
-        headers.append((b"content-length", str(len(request.body)).encode("latin-1")))
-    return {
+        headers.append((b"content-length", b"%d" % len(request.body)))
+    scope: dict[str, object] = {
         "type": "http",
         "asgi": _ASGI,
         "http_version": "1.1",
@@ -148,8 +155,20 @@ def request_scope(request: EmbeddedRequest, host: str, port: int, state: Mapping
         "server": (host, port),
         "state": dict(state),
         "extensions": _EXTENSIONS,
-        **({} if _TRACING_PACKAGE in sys.modules else _UNTRACED),
     }
+    if _TRACING_PACKAGE not in sys.modules:
+        scope |= _UNTRACED
+    return scope
+
+
+@lru_cache(maxsize=256)
+def _name(name: str) -> bytes:
+    return name.encode("latin-1")
+
+
+@lru_cache(maxsize=256)
+def _host(host: str, port: int) -> tuple[bytes, bytes]:
+    return b"host", f"{host}:{port}".encode("latin-1")
 
 
 async def call_embedded(
@@ -170,11 +189,12 @@ async def call_embedded(
     """
     loop = asyncio.get_running_loop()
     exchange = _Exchange(request.body, loop.create_future(), running)
+    scope[WHOLE_EXCHANGE] = exchange
     task: asyncio.Task[None] = loop.create_task(_run(app, scope, exchange), context=contextvars.Context())
     running.add(task)
     task.add_done_callback(exchange.ended)
     try:
-        status, headers, body = await exchange.reply_within(silence)
+        status, headers, body = await (exchange.reply if silence is None else exchange.reply_within(silence))
     except (asyncio.CancelledError, SocketTimeoutError):
         task.cancel()
         raise

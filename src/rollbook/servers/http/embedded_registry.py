@@ -26,6 +26,7 @@ from rollbook.servers.http.embedded_response import EmbeddedResponse
 _LOG = logging.getLogger(__name__)
 _BACKLOG: Final = 2048
 _GRACE_SECONDS: Final = 0.5
+_HOST_AT: Final = len("http://")
 _LOOPBACK_NAMES: Final = {"localhost": "127.0.0.1", "[::1]": "127.0.0.1"}
 
 
@@ -117,6 +118,8 @@ class EmbeddedServer:
 
 
 _servers: dict[str, EmbeddedServer] = {}
+_origins: dict[str, EmbeddedServer] = {}
+"""The servers by `http://host:port` as callers have written it: an address is taken apart once."""
 
 
 def register_embedded(
@@ -150,7 +153,7 @@ def unregister_embedded(server: EmbeddedServer) -> None:
     """Forget `server`; a server that is not registered is no error."""
     key = _key(server.host, server.port)
     if _servers.get(key) is server:
-        del _servers[key]
+        _forget(key)
 
 
 def hosts_servers() -> bool:
@@ -162,6 +165,17 @@ def find_embedded(url: str) -> EmbeddedServer | None:
     """Return the server of this process that `url` addresses, or None."""
     if not _servers:
         return None
+    slash = url.find("/", _HOST_AT)
+    origin = url if slash < 0 else url[:slash]
+    server = _origins.get(origin)
+    if server is None or server.loop.is_closed():
+        server = _looked_up(origin)
+        if server is not None and "?" not in origin:
+            _origins[origin] = server
+    return server
+
+
+def _looked_up(url: str) -> EmbeddedServer | None:
     scheme, _, rest = url.partition("://")
     if scheme != "http":
         return None
@@ -187,8 +201,13 @@ def _alive(key: str) -> EmbeddedServer | None:
     server = _servers.get(key)
     if server is None or not server.loop.is_closed():
         return server
-    del _servers[key]
+    _forget(key)
     return None
+
+
+def _forget(key: str) -> None:
+    del _servers[key]
+    _origins.clear()
 
 
 def _key(host: str, port: int) -> str:

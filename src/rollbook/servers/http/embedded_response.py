@@ -14,7 +14,6 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import cached_property
-from http import HTTPStatus
 from http.cookies import SimpleCookie
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
@@ -27,6 +26,7 @@ from rollbook.servers.http.set_cookie import cookies_of
 
 RawHeaders = list[tuple[bytes, bytes]]
 _JSON: Final = "application/json"
+_BAD_REQUEST: Final = 400
 _JSON_TYPES: Final = re.compile(r"application/(?:[\w.+-]+?\+)?json")
 
 
@@ -111,7 +111,7 @@ class EmbeddedResponse:
     @property
     def ok(self) -> bool:
         """Whether the status is below 400."""
-        return self.status < HTTPStatus.BAD_REQUEST
+        return self.status < _BAD_REQUEST
 
     @cached_property
     def reason(self) -> str:
@@ -126,7 +126,7 @@ class EmbeddedResponse:
     @cached_property
     def cookies(self) -> SimpleCookie:
         """The cookies that the reply sets."""
-        return cookies_of(_text(value) for name, value in self.raw_headers if name.lower() == b"set-cookie")
+        return cookies_of([_text(value) for name, value in self.raw_headers if name.lower() == b"set-cookie"])
 
     @cached_property
     def url(self) -> URL:

@@ -19,7 +19,6 @@ Source: servers.md §4.1, §4.2; collection.md §3.6.
 
 import asyncio
 import logging
-from dataclasses import replace
 from types import NoneType
 from typing import Any, Final, cast
 
@@ -99,11 +98,12 @@ async def request(
 
     """
     settings = current_client_settings()
-    call = Call(method, str(url), with_encoded_json(aiohttp_kwargs))
+    options = with_encoded_json(aiohttp_kwargs)
     limits: ClientTimeout | None = None
-    if _model_call and call.options.get("timeout") is None:
+    if _model_call and options.get("timeout") is None:
         limits = model_call_timeout(settings, seconds_left())
-        call = replace(call, options={**call.options, "timeout": limits})
+        options = {**options, "timeout": limits}
+    call = Call(method, str(url), options)
     grace = settings.connect_grace_seconds if _connect_grace is None else _connect_grace
     by_wire = (_internal or _model_call) and not _streamed and call.options.get("timeout") is limits
     deadline = asyncio.get_running_loop().time() + grace
@@ -163,7 +163,8 @@ async def _exchange(call: Call, settings: ClientSettings, *, by_wire: bool) -> C
             return await _through_socket(call)
         further = next_call(call, reply, earlier)
         if further is None:
-            reply.history = cast("tuple[ClientResponse, ...]", tuple(earlier))
+            if earlier:
+                reply.history = cast("tuple[ClientResponse, ...]", tuple(earlier))
             return cast("ClientResponse", reply)
         earlier.append(reply)
         call = further

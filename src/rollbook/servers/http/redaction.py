@@ -6,11 +6,13 @@ Rules:
 Source: servers.md §3.5.
 """
 
+from functools import lru_cache
 from urllib.parse import urlsplit, urlunsplit
 
 from rollbook.config.secrets import masked_urls
 
 
+@lru_cache(maxsize=256)
 def redacted_url(url: str) -> str:
     """Return `url` with scheme, host, port and path alone."""
     parts = urlsplit(masked_urls(url, ""))

@@ -9,9 +9,8 @@ Source: servers.md §4.2; RFC 9110 §15.4.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from aiohttp import ClientResponse, InvalidUrlRedirectClientError, NonHttpUrlRedirectClientError, TooManyRedirects
 from multidict import CIMultiDict
@@ -25,8 +24,7 @@ _POST_BECOMES_GET: Final = frozenset({301, 302})
 _CREDENTIALS: Final = ("Authorization", "Cookie", "Proxy-Authorization")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One request: `options` are aiohttp's keyword arguments."""
 
     method: str

@@ -10,9 +10,10 @@ Source: servers.md §4.2.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from http.cookies import Morsel, SimpleCookie
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -22,12 +23,15 @@ from yarl import URL
 from rollbook.servers.http.embedded_call import EmbeddedRequest
 
 JSON_TYPE: Final = "application/json"
+_JSON_HEADERS: Final = MappingProxyType({"Content-Type": JSON_TYPE})
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 _CODER: Final = SimpleCookie()
 _COOKIE_NAMES: Final[set[str]] = set()
 _MOST_COOKIE_NAMES: Final = 1000
+_OWN: Final = {"accept": "*/*", "user-agent": "rollbook"}
+_HOST_AT: Final = len("http://")
 _UNDERSTOOD: Final = frozenset({"data", "headers", "cookies", "params", "timeout", "allow_redirects"})
 
 
@@ -58,7 +62,11 @@ def with_encoded_json(options: Mapping[str, Any]) -> Mapping[str, Any]:
     if value is None:
         return encoded
     encoded["data"] = json_bytes(value)
-    headers = dict(encoded.get("headers") or {})
+    given = encoded.get("headers")
+    if not given:
+        encoded["headers"] = _JSON_HEADERS
+        return encoded
+    headers = dict(given)
     if not any(name.lower() == "content-type" for name in headers):
         headers["Content-Type"] = JSON_TYPE
     encoded["headers"] = headers
@@ -70,18 +78,21 @@ def as_embedded_request(method: str, base_url: str, url: str, options: Mapping[s
     data = options.get("data")
     if not _UNDERSTOOD.issuperset(options) or not (data is None or isinstance(data, (bytes, str))):
         return None
-    given = _plain_headers(options.get("headers") or {})
-    if given is None:
+    given = options.get("headers") or {}
+    pairs = tuple(given.items() if isinstance(given, Mapping) else given)
+    plain = _plain_headers(pairs) if all(type(pair[1]) is str for pair in pairs) else None
+    if plain is None:
         return None
-    slash = url.find("/", len("http://"))
+    slash = url.find("/", _HOST_AT)
     target = url[slash:]
     if slash < 0 or options.get("params") or not target.isascii() or " " in target or "#" in target:
         target = URL(url).extend_query(options.get("params") or {}).raw_path_qs
-    headers = {"accept": "*/*", "user-agent": "rollbook", **given}
-    if isinstance(data, str):
-        headers.setdefault("content-type", "text/plain; charset=utf-8")
-    if data is not None or method.upper() in _WITH_BODY:
-        headers.setdefault("content-type", "application/octet-stream")
+    headers = dict(plain)
+    if "content-type" not in headers:
+        if isinstance(data, str):
+            headers["content-type"] = "text/plain; charset=utf-8"
+        elif data is not None or method.upper() in _WITH_BODY:
+            headers["content-type"] = "application/octet-stream"
     cookies = cookie_header(options.get("cookies") or {})
     if cookies:
         headers["cookie"] = f"{headers['cookie']}; {cookies}" if "cookie" in headers else cookies
@@ -89,21 +100,24 @@ def as_embedded_request(method: str, base_url: str, url: str, options: Mapping[s
     return EmbeddedRequest(method.upper(), base_url, target, headers, body)
 
 
-@lru_cache(maxsize=256)
 def _key(name: object) -> str | None:
     """Return a header's name in lower case; None when it is none that HTTP can carry."""
     return name.lower() if isinstance(name, str) and _NAME.fullmatch(name) else None
 
 
-def _plain_headers(given: "Mapping[str, str] | Iterable[tuple[str, str]]") -> dict[str, str] | None:
-    """Return the headers by names in lower case; None when one is repeated or is none that HTTP can carry."""
+@lru_cache(maxsize=256)
+def _plain_headers(given: tuple[tuple[str, str], ...]) -> Mapping[str, str] | None:
+    """Return the headers by names in lower case; None when one is repeated or is none that HTTP can carry.
+
+    A server's calls say the same again and again.
+    """
     headers: dict[str, str] = {}
-    for name, value in given.items() if isinstance(given, Mapping) else given:
+    for name, value in given:
         key = _key(name)
-        if key is None or key in headers or not isinstance(value, str) or _CONTROL.search(value):
+        if key is None or key in headers or _CONTROL.search(value):
             return None
         headers[key] = value.lstrip(" \t")
-    return headers
+    return {**_OWN, **headers}
 
 
 @lru_cache(maxsize=1024)

@@ -19,18 +19,35 @@ _PAIR: Final = re.compile(r"([^=;]+)=([^;]*)")
 _DECODER: Final = SimpleCookie()
 _RESERVED: Final[Morsel[str]] = Morsel()
 _MOST_ATTRIBUTES: Final = 256
+_MOST_FIELDS: Final = 1024
 _FLAGS: Final = frozenset({"secure", "httponly"})
 
 
 def cookies_of(fields: Iterable[str]) -> SimpleCookie:
     """Return the cookies that `fields`, the values of `Set-Cookie` headers, set."""
     jar = SimpleCookie()
-    morsels = filter(None, map(_morsel, fields))
-    jar.update({morsel.key: morsel for morsel in morsels})
+    for morsel in map(_morsel, fields):
+        if morsel is not None:
+            dict.__setitem__(jar, morsel.key, morsel)  # past the check of names, which this has passed
     return jar
 
 
 def _morsel(field: str) -> "Morsel[str] | None":
+    read = _read(field)
+    return None if read is None else _copied(read)
+
+
+def _copied(read: "Morsel[str]") -> "Morsel[str]":
+    """Return a copy, as `copy` does after it has filled in the attributes that nobody gave."""
+    morsel: Morsel[str] = Morsel.__new__(Morsel)
+    dict.update(morsel, read)
+    vars(morsel).update(vars(read))
+    return morsel
+
+
+@lru_cache(maxsize=_MOST_FIELDS)
+def _read(field: str) -> "Morsel[str] | None":
+    """Return what a field sets; a server says the same to the calls of one rollout."""
     pair = _QUOTED_PAIR.match(field) or _PAIR.match(field)
     if pair is None or _NO_TEXT.search(field):
         return None

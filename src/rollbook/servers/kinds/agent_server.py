@@ -202,21 +202,20 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         )
 
     def _prefixed(self, url_path: str, rollout_id: str | None) -> str:
-        config = getattr(self.server_client, "global_config_dict", None)
-        if config is None or config.get(OBSERVABILITY_ENABLED_KEY_NAME) is not True:
+        if getattr(self.server_client, "observes_model_calls", False) is not True:
             return url_path
         return apply_rollout_prefix(url_path, rollout_id, training_capture=self.config.token_id_capture)
 
     def _inside_rollout(self, run: Callable[Arguments, Any]) -> Callable[Arguments, Awaitable[Any]]:
         """Return `run` inside the rollout of its body; a plain function runs in a thread."""
+        waits = inspect.iscoroutinefunction(run)
 
         @functools.wraps(run)
         async def inside(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:
-            bodies = (value for value in (*args, *kwargs.values()) if isinstance(value, BaseModel))
-            body = next(bodies, None)
-            rollout_id = None if body is None else rollout_id_from_run(body)
+            bodies = [value for value in (*args, *kwargs.values()) if isinstance(value, BaseModel)]
+            rollout_id = rollout_id_from_run(bodies[0]) if bodies else None
             with rollout_context(rollout_id, training_capture=self.config.token_id_capture):
-                if inspect.iscoroutinefunction(run):
+                if waits:
                     return await run(*args, **kwargs)
                 return await run_in_threadpool(run, *args, **kwargs)
 

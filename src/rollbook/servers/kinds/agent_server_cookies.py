@@ -6,10 +6,16 @@ Rules:
 Source: servers.md §3.4, §6.1.
 """
 
+import re
 from collections.abc import Mapping
 from http.cookies import Morsel
+from typing import Final
 
 from starlette.responses import Response
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~:-]+")
+_RESERVED: Final[Morsel[str]] = Morsel()
+_ATTRIBUTES: Final = "; Path=/; SameSite=lax"
 
 
 def merged_cookies(jar: Mapping[str, str] | None, given: "Mapping[str, str | Morsel[str]]") -> dict[str, str]:
@@ -19,6 +25,9 @@ def merged_cookies(jar: Mapping[str, str] | None, given: "Mapping[str, str | Mor
 
 
 def set_cookies(response: Response, jar: Mapping[str, str]) -> None:
-    """Put every cookie of `jar` on `response`."""
+    """Put every cookie of `jar` on `response`, as its `set_cookie` does; most need no quoting."""
     for name, value in jar.items():
-        response.set_cookie(name, value)
+        if _PLAIN.fullmatch(name) and _PLAIN.fullmatch(value) and not _RESERVED.isReservedKey(name):
+            response.raw_headers.append((b"set-cookie", f"{name}={value}{_ATTRIBUTES}".encode("latin-1")))
+        else:
+            response.set_cookie(name, value)

@@ -71,11 +71,12 @@ async def _asked(
 
 def judge_failsafe(verify: Callable[Arguments, Any]) -> Callable[Arguments, Awaitable[Any]]:
     """Return `verify` with a masked row as its reply to a `JudgeError`; a plain function runs in a thread."""
+    waits = inspect.iscoroutinefunction(verify)
 
     @functools.wraps(verify)
     async def safe(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:
         try:
-            if inspect.iscoroutinefunction(verify):
+            if waits:
                 return await verify(*args, **kwargs)
             return await run_in_threadpool(verify, *args, **kwargs)
         except JudgeError as error:
