@@ -14,6 +14,7 @@ command: Final = VerbGroup(
         "run": Verb("rollbook.cli.eval_run", "Collect rollouts and score them."),
         "status": Verb("rollbook.cli.eval_status", "Show how a run is, and what a resume would do."),
         "reverify": Verb("rollbook.cli.eval_reverify", "Judge saved answers again."),
+        "resubmit": Verb("rollbook.cli.eval_resubmit", "Decide that rollouts run again."),
         "ctl": Verb("rollbook.cli.eval_ctl", "Tell a run that goes on what to do."),
         "health-check": Verb("rollbook.cli.eval_health_check", "Check how well a run's records are."),
         "explain": Verb("rollbook.cli.eval_explain", "Tell what happened to a rollout."),

@@ -30,6 +30,13 @@ class Approval(BaseModel):
     masked: tuple[Attempt, ...] = ()
     released: tuple[Attempt, ...] = ()
 
+    def __str__(self) -> str:
+        """Say it in a line."""
+        parts = [f"{self.attempts_more} more failures for every rollout"] if self.attempts_more else []
+        parts += [f"{len(self.masked)} masked results to run again"] if self.masked else []
+        parts += [f"{len(self.released)} held rollouts to run again"] if self.released else []
+        return f"{self.at}: {self.who} approved {', '.join(parts) or 'nothing'}: {self.why}"
+
 
 class Reverified(BaseModel):
     """Where the answers came from whose rewards a run holds.

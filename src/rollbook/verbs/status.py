@@ -216,6 +216,7 @@ def _notes(reading: Reading) -> Iterator[str]:
         yield "the run has no manifest: attempts are counted by their saved failures"
     if reading.history.manifest is not None and reading.history.manifest.adopted:
         yield "the folder was taken up from a collector that writes no manifest"
+    yield from map(str, reading.history.manifest.approvals if reading.history.manifest else ())
     torn = reading.paths.output.parent.glob(f"{reading.paths.output.stem}*.torn")
     yield from (f"bytes that were never committed are kept in {path}" for path in sorted(torn))
 

@@ -34,7 +34,7 @@ _WHY: Final = {
     Disposition.RETRYABLE: "run it again: its last attempt failed, and its attempts are not used up",
     Disposition.SETTLED: "nothing: its failure is final",
     Disposition.EXHAUSTED: "nothing: its attempts are used up",
-    Disposition.HELD: "nothing: its answer is kept for a judge; --resubmit runs it again",
+    Disposition.HELD: "nothing: its answer is kept for a judge, which gym eval reverify asks; --resubmit runs it again",
     Disposition.HELD_INTERRUPTED: "nothing: it may have run, and nobody knows how far; --resubmit runs it again",
     Disposition.INTERRUPTED: "run it again: its last attempt left no result",
     Disposition.NEVER_STARTED: "run it: it was never started",
@@ -47,10 +47,21 @@ _WITH_TASK: Final = "run it again: the repeats of its task are scored together, 
 def told(paths: RunPaths, history: History, standing: Standing, *, alive: bool) -> Story:
     """Return the story of the rollout that stands at `standing`."""
     chapters = [*_of_log(paths, standing), *_of_records(paths, history, standing)]
+    decided = list(_decided(paths, history, standing))
     chapters += _unended(history, chapters, alive=alive)
-    chapters.sort(key=_position)
+    chapters = sorted([*chapters, *decided], key=_position)
     resume = _WITH_TASK if standing.with_task else _WHY[standing.disposition]
     return Story(standing.key, standing.planned, tuple(chapters), standing.disposition.value.replace("_", " "), resume)
+
+
+def _decided(paths: RunPaths, history: History, standing: Standing) -> Iterator[Chapter]:
+    """Yield what a person decided about this rollout's attempts."""
+    key = standing.key
+    for approval in history.manifest.approvals if history.manifest else ():
+        for task, rollout, attempt in (*approval.masked, *approval.released):
+            if (task, rollout) == (key.task, key.rollout):
+                said = f"approved to run again by {approval.who}: {approval.why}"
+                yield Chapter(attempt, None, said, str(paths.manifest))
 
 
 def _position(chapter: Chapter) -> tuple[int, bool]:
