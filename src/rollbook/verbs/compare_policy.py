@@ -48,17 +48,26 @@ def read_policy(path: Path) -> Policy:
 
 
 def _repeated(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
-    """Yield the keys that stand in a mapping that has them already."""
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                yield key
-            seen.add(str(key.value))
-            yield from _repeated(value)
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            yield from _repeated(item)
+    """Yield the keys that stand in a mapping that has them already; a block that an alias repeats is read once."""
+    left, read = [node], set[int]()
+    while left:
+        block = left.pop()
+        if block is None or id(block) in read:
+            continue
+        read.add(id(block))
+        if isinstance(block, yaml.MappingNode):
+            yield from _twice(block)
+            left += [value for _, value in block.value]
+        elif isinstance(block, yaml.SequenceNode):
+            left += block.value
+
+
+def _twice(block: yaml.MappingNode) -> Iterator[yaml.ScalarNode]:
+    seen: set[str] = set()
+    for key, _ in block.value:
+        if isinstance(key, yaml.ScalarNode) and key.value in seen:
+            yield key
+        seen.add(str(key.value))
 
 
 def _faults(path: Path, node: yaml.Node | None, error: ValidationError) -> Iterator[str]:
