@@ -55,7 +55,7 @@ class RemovedRolloutOptionsMixin(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
     removed_options: ClassVar[Mapping[str, str]] = {
-        "retry_invalid_judge_responses": "re-scoring saved answers (gym eval reverify) is not in this version",
+        "retry_invalid_judge_responses": "saved answers are judged again by gym eval reverify --judge-failed-only",
     }
 
     @model_validator(mode="before")

@@ -129,7 +129,7 @@ def _unscored_anew(rescores: Sequence[Difference]) -> Iterator[str]:
     yield from _listed(rescores)
     yield (
         "the rewards that are saved keep the old verifier's settings; "
-        "re-scoring saved answers (gym eval reverify) is not in this version"
+        "gym eval reverify has saved answers judged by the new ones"
     )
 
 

@@ -103,7 +103,7 @@ def test_a_refused_rerun_says_how_to_go_on():
 def test_a_refused_verifier_says_what_its_rewards_keep_and_names_nothing_that_is_not_there():
     refused = verdict(changes(VERIFIER), SAME).refused
     assert "the rewards that are saved keep the old verifier's settings" in refused
-    assert "re-scoring saved answers (gym eval reverify) is not in this version" in refused
+    assert "gym eval reverify has saved answers judged by the new ones" in refused
     assert refused.endswith("start a new run with another --output, or go on anyway with +allow_unsafe_resume=true")
     assert "answers of two" not in refused
 
