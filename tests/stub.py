@@ -57,7 +57,7 @@ class Stub:
         self.aggregated.append(body)
         if self.before_metrics is not None:
             await self.before_metrics()
-        rewards = [row["reward"] for row in body["verify_responses"] if "reward" in row]
+        rewards = [row["reward"] for row in body["verify_responses"] if row.get("reward") is not None]
         mean = sum(rewards) / len(rewards) if rewards else 0.0
         metrics = {"mean/reward": mean}
         return web.json_response(

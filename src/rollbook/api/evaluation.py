@@ -33,14 +33,14 @@ from rollbook.errors import EarlyStopError, LedgerError, RunError, RunStoppedErr
 from rollbook.ledger.contradictions import unplanned
 from rollbook.ledger.run import explained, files_of
 from rollbook.records.coverage import Coverage
-from rollbook.records.disposition import DEFAULT_RULES, Disposition, Rules
+from rollbook.records.disposition import Disposition
 from rollbook.records.event import Observe, RunNoted, RunPlanned
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import NG_ENVIRONMENT_SERVER_KEY
 from rollbook.records.outcome import Failed, Result
 from rollbook.records.run_status import RunState
 from rollbook.records.standing import Standings
-from rollbook.scoring.coverage_report import coverage_report
+from rollbook.scoring.coverage_report import CoverageReport, coverage_report
 from rollbook.scoring.imputation import added
 from rollbook.scoring.tally import RunScores, scores_of
 from rollbook.verbs.aggregate import aggregate
@@ -129,6 +129,7 @@ class _Evaluation:
         self._collecting = Collecting(session, observe, stop)
         self._counting = counting_of(self._settings)
         self._made_progress = False
+        self._covered: CoverageReport | None = None
         self._told = 0
         self.stop = stop
 
@@ -182,15 +183,20 @@ class _Evaluation:
                 f"the files hold records beyond the plan's {plan.rollouts} rollouts; the counts are off"
             )
             session.notes += map(str, unplanned(self._paths, session.standings))
-        self._report_coverage()
+        self._save_coverage()
         self._made_progress = _endings(session.standings) > before
         return await self._concluded(coverage, plan.owed, status)
 
-    def _report_coverage(self) -> None:
+    def _coverage_report(self) -> CoverageReport:
+        """Return what became of every rollout, once nothing is in flight any more."""
+        if self._covered is None:
+            self._covered = coverage_report(self._session.standings, self._counting, self._session.rules_of(None))
+        return self._covered
+
+    def _save_coverage(self) -> None:
         """Write what became of every rollout; a run is not worth less because that cannot be written."""
-        report = coverage_report(self._session.standings, self._counting, self._session.rules_of(None))
         try:
-            write_coverage(self._paths.coverage, report, self._counting)
+            write_coverage(self._paths.coverage, self._coverage_report(), self._counting)
         except OSError as error:
             self._session.notes.append(f"the coverage report could not be written: {error}")
 
@@ -263,20 +269,26 @@ class _Evaluation:
         aggregating = await _ended(work, self.stop)
         return None if aggregating.cancelled() else aggregating.result()
 
-    def _scores(self, rules: Rules) -> RunScores:
-        scores = scores_of(self._session.standings, rules, self._counting, self._settings.min_coverage)
-        doubtful = bool(scores.agents) and no_result_used_the_model(self._paths.output)
-        return replace(scores, warnings=(NO_MODEL_USED,)) if doubtful else scores
+    def _scores(self) -> RunScores:
+        if getattr(self._session, "manifest", None) is None:
+            return scores_of(self._session.standings)
+        report, rules = self._coverage_report(), self._session.rules_of(None)
+        doubtful = report.coverage.settled_with_result and no_result_used_the_model(self._paths.output)
+        return replace(
+            scores_of(self._session.standings, rules, self._counting, self._settings.min_coverage),
+            warnings=(NO_MODEL_USED,) if doubtful else (),
+            covers=report.told(self._paths.failures.name).lines(),
+            exported=report.metrics(),
+        )
 
     def _result(self, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
         notes, manifest = self._session.notes, getattr(self._session, "manifest", None)
-        rules = DEFAULT_RULES if manifest is None else self._session.rules_of(None)
         for entry in metrics:
             if "aggregation_error" in entry:
                 notes.append(_not_computed(entry))
         self.tell_notes()
         return EvaluationResult(
-            self._scores(rules),
+            self._scores(),
             coverage,
             files_of(self._paths),
             tuple(metrics),

@@ -25,6 +25,7 @@ def json_report(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]
     """Return the report as JSON values; pass@k is a fraction, `worst_tasks` holds up to `WORST_LISTED` tasks."""
     return {
         "coverage": asdict(coverage),
+        "exported": dict(scores.exported),
         "warnings": list(scores.warnings),
         "agents": [_agent(score, scores.min_coverage) for score in scores.agents],
         "retries": [asdict(bias) | {"is_clear": bias.is_clear} for bias in scores.retries],

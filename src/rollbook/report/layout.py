@@ -19,7 +19,6 @@ from rich.text import Text
 from rollbook.records.standing import Coverage
 from rollbook.report import words
 from rollbook.report.words import HEADINGS, NO_SCORE, WORST_SHOWN
-from rollbook.scoring.coverage_text import coverage_line
 from rollbook.scoring.tally import RunScores
 
 
@@ -30,7 +29,7 @@ def laid_out(scores: RunScores, coverage: Coverage, files: Mapping[str, Path], w
     return Group(
         *_wrapped(words.warning_lines(scores), width),
         _agents(scores),
-        *_wrapped([*words.headline_lines(scores), *agents, words.shown(coverage_line(coverage))], width),
+        *_wrapped([*words.headline_lines(scores), *agents, *words.coverage_lines(scores, coverage)], width),
         *_section("Tasks to look at first", _wrapped(worst, width)),
         *_section("Files", _whole(words.file_lines(files))),
     )

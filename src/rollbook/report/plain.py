@@ -15,7 +15,6 @@ from typing import Final
 from rollbook.records.standing import Coverage
 from rollbook.report import words
 from rollbook.report.words import HEADINGS, NO_SCORE, WORST_SHOWN
-from rollbook.scoring.coverage_text import coverage_line
 from rollbook.scoring.tally import AgentScore, RunScores
 
 _FIRST_WIDE: Final = 0x300
@@ -32,7 +31,7 @@ def plain(scores: RunScores, coverage: Coverage, files: Mapping[str, Path], widt
         *_agents(scores.agents, scores.min_coverage),
         *words.headline_lines(scores),
         *agents,
-        words.shown(coverage_line(coverage)),
+        *words.coverage_lines(scores, coverage),
         *_section("Tasks to look at first", worst),
     ]
     if any(len(line) > width or not _is_narrow(line) for line in lines):

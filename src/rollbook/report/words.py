@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from rollbook.scoring.coverage_text import standing_in_words
+from rollbook.records.coverage import Coverage
+from rollbook.scoring.coverage_text import coverage_line, standing_in_words
 from rollbook.scoring.estimates import PassAtK
 from rollbook.scoring.headline import Headline, Range
 from rollbook.scoring.retry_bias import RetryBias
@@ -125,6 +126,11 @@ def agent_cells(score: AgentScore, min_coverage: float | None = None) -> tuple[s
         mean_with_error(score, min_coverage),
         "\n".join(map(pass_at, score.pass_at_k)),
     )
+
+
+def coverage_lines(scores: RunScores, coverage: Coverage) -> list[str]:
+    """Return what became of the planned rollouts, and what of them the metrics speak for."""
+    return [shown(line) for line in (coverage_line(coverage), *scores.covers)]
 
 
 def agent_line(score: AgentScore) -> str:

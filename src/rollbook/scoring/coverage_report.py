@@ -24,6 +24,7 @@ from rollbook.records.json_values import JsonObject
 from rollbook.records.outcome import Failed, Result
 from rollbook.records.standing import Standings
 from rollbook.records.table import NO_ROW, SCORED_KIND
+from rollbook.scoring.coverage_text import MetricsCoverage
 from rollbook.scoring.imputation import AS_MISSING, Counting, added
 
 TASKS_LISTED: Final = 1000
@@ -64,6 +65,7 @@ class CoverageReport:
 
     coverage: Coverage
     groups: tuple[GroupCount, ...]
+    counting: Counting
     counted: Counter[str]
     counted_by_group: dict[_Name, int]
     retries: Retries
@@ -85,17 +87,23 @@ class CoverageReport:
     def metrics(self) -> dict[str, int]:
         """Return the exported `coverage/*` and `retries/*` numbers.
 
-        `coverage/scored` holds what counts as zero, `coverage/imputed` that part of it which left nothing.
+        `coverage/scored` holds what counts as zero, `coverage/imputed`, where missing rollouts do, that part of it.
         """
         scored = self.coverage.scored + sum(self.counted.values())
         numbers = {
             "coverage/expected": self.coverage.planned,
             "coverage/scored": scored,
             "coverage/missing": self.coverage.planned - scored,
-            "coverage/imputed": self.counted[AS_MISSING],
         }
+        imputed = {"coverage/imputed": self.counted[AS_MISSING]} if self.counting.missing else {}
         failed = {f"coverage/failed/{name}": count for name, count in self.coverage.failed_by_class.items()}
-        return numbers | failed | self.retries.metrics()
+        return numbers | imputed | failed | self.retries.metrics()
+
+    def told(self, failures_file: str) -> MetricsCoverage:
+        """Return what the metrics cover, as the field reports it; failures are those of all sessions."""
+        scored = self.coverage.scored + sum(self.counted.values())
+        missing = self.counted[AS_MISSING]
+        return MetricsCoverage(self.coverage.planned, scored, missing, self.coverage.failed_by_class, failures_file)
 
     def _group(self, group: GroupCount) -> JsonObject:
         imputed = self.counted_by_group.get((group.agent, group.server), 0)
@@ -138,7 +146,7 @@ def coverage_report(standings: Standings, counting: Counting, rules: Rules) -> C
         by_group[one.agent, one.server] += 1
     coverage = coverage_of(groups, unplanned=unplanned)
     tasks, unlisted = ((), 0) if coverage.scored == coverage.planned else _tasks(standings, rules)
-    return CoverageReport(coverage, groups, counted, by_group, _retries(standings, rules), tasks, unlisted)
+    return CoverageReport(coverage, groups, counting, counted, by_group, _retries(standings, rules), tasks, unlisted)
 
 
 def _tasks(standings: Standings, rules: Rules) -> tuple[tuple[tuple[int, Coverage], ...], int]:

@@ -85,7 +85,8 @@ class AgentScore:
 class RunScores:
     """The scores of a run: agents by name, and the tasks that do worst.
 
-    A headline speaks for `min_coverage` of an agent's plan at least. `warnings` say what puts the scores in doubt.
+    A headline speaks for `min_coverage` of an agent's plan at least. `warnings` say what puts the scores in doubt;
+    `covers` is what the metrics speak for, as the field reports it, and `exported` the same as numbers.
     """
 
     agents: tuple[AgentScore, ...]
@@ -93,6 +94,8 @@ class RunScores:
     min_coverage: float | None = None
     retries: tuple[RetryBias, ...] = ()
     warnings: tuple[str, ...] = ()
+    covers: tuple[str, ...] = ()
+    exported: Mapping[str, int] = field(default_factory=dict)
 
     def worst_tasks(self, most: int) -> tuple[TaskScore, ...]:
         """Return up to `most` of the worst `MOST` tasks: those of which nothing is scored, then the lowest means.
