@@ -20,13 +20,11 @@ from typing import Final
 import msgspec
 
 from rollbook.clock import Clock, timestamp
-from rollbook.config.batch_manifest import load_batch_manifest, refuse_mismatch
 from rollbook.config.roots import resolve_read_path
 from rollbook.dispatch.waiting import to_the_end
 from rollbook.errors import RollbookError
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import Line
-from rollbook.plan.batch_facts import observed_members
 from rollbook.records.disposition import Rules
 from rollbook.records.group_count import coverage_of
 from rollbook.records.json_values import JsonObject
@@ -69,6 +67,9 @@ def check_batch(manifest: str | None, plan: Iterable[Line]) -> None:
 
     """
     if manifest is not None:
+        from rollbook.config.batch_manifest import load_batch_manifest, refuse_mismatch  # noqa: PLC0415  few have one
+        from rollbook.plan.batch_facts import observed_members  # noqa: PLC0415  the same
+
         loaded = load_batch_manifest(resolve_read_path(manifest))
         refuse_mismatch(loaded, observed_members(msgspec.json.decode(line.text) for line in plan))
 
