@@ -1,7 +1,8 @@
 """Which runs a word on the command line names: an output, one of its companions, a folder, or a pattern.
 
 Rules:
-* A run is known by its plan or its manifest, so that one that wrote no result yet is found as well.
+* A run is known by its plan or its manifest, so that one that wrote no result yet is found as well; in a folder that
+  holds neither, results are a run.
 * A companion stands for its run, unless it has a history of its own; each run is named once.
 * Nothing is read but names.
 
@@ -15,10 +16,16 @@ from typing import Final
 
 import click
 
-from rollbook.ledger.paths import failures_path_for, manifest_path_for, materialized_path_for
+from rollbook.ledger.paths import (
+    aggregate_metrics_path_for,
+    failures_path_for,
+    manifest_path_for,
+    materialized_path_for,
+)
 
 _PLAN: Final = "_materialized_inputs"
 _MANIFEST: Final = "_manifest"
+_RESULTS: Final = "rollouts"
 _COMPANIONS: Final = (
     _PLAN,
     _MANIFEST,
@@ -28,6 +35,8 @@ _COMPANIONS: Final = (
     "_coverage",
     "_attempts",
     "_reward_profiling",
+    "_agent_metrics",
+    "_repeat_level_metrics",
 )
 
 
@@ -75,7 +84,20 @@ def _named(word: str) -> Iterator[Path]:
 def _runs_in(folder: Path) -> Iterator[Path]:
     plans = folder.rglob(f"*{_PLAN}.jsonl")
     manifests = folder.rglob(f"*{_MANIFEST}.json")
-    return iter(sorted({_without_ending(path) for path in (*plans, *manifests)}))
+    return iter(sorted({_without_ending(path) for path in (*plans, *manifests)} or _results_alone(folder)))
+
+
+def _results_alone(folder: Path) -> set[Path]:
+    """Return the results in a folder that came without a plan: their name says so, or a companion beside them."""
+    return {
+        path
+        for path in folder.glob("*.jsonl")
+        if _without_ending(path) == path and (path.stem.startswith(_RESULTS) or _has_companion(path))
+    }
+
+
+def _has_companion(output: Path) -> bool:
+    return failures_path_for(output).exists() or aggregate_metrics_path_for(output).exists()
 
 
 def _known(path: Path) -> Iterator[Path]:

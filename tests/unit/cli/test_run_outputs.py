@@ -37,6 +37,20 @@ def test_a_folder_names_every_run_in_it_at_any_depth(tmp_path):
     assert runs_named([str(tmp_path)]) == tuple(outputs)
 
 
+@pytest.mark.parametrize("beside", ["rollouts.jsonl", "r_failures.jsonl", "r_aggregate_metrics.json"])
+def test_a_folder_without_a_plan_names_the_results_in_it(beside, tmp_path):
+    output = tmp_path / ("rollouts.jsonl" if beside == "rollouts.jsonl" else "r.jsonl")
+    for name in (output.name, beside, "data.jsonl"):
+        (tmp_path / name).touch()
+    assert runs_named([str(tmp_path)]) == (output,)
+
+
+def test_data_in_a_folder_is_no_run(tmp_path):
+    (tmp_path / "data.jsonl").touch()
+    with pytest.raises(click.UsageError, match="no run is there"):
+        runs_named([str(tmp_path)])
+
+
 def test_a_manifest_alone_is_a_run_of_a_folder(tmp_path):
     (tmp_path / "r_manifest.json").touch()
     assert runs_named([str(tmp_path)]) == (tmp_path / "r.jsonl",)
