@@ -13,10 +13,12 @@ __version__: Final = "0.1.0"
 _PUBLIC: Final = {
     "rollbook.api.rejudgment": "rejudgment_admission_closed_by",
     "rollbook.api.direct_errors": "DirectCallError InvalidRolloutResult StaleRolloutResult",
+    "rollbook.api.rollout_aggregation": "RolloutAggregationHelper",
     "rollbook.api.rollout_collection": "RolloutCollectionHelper",
     "rollbook.api.rollout_records": "RolloutRecords",
     "rollbook.api.rollout_store": "RolloutStore",
     "rollbook.api.row_results": "RowResults",
+    "rollbook.api.run_timing": "RunTimingReport",
     "rollbook.config.collection": (
         "BaseNeMoGymCLIConfig E2ERolloutCollectionConfig RolloutAggregationConfig RolloutCollectionConfig "
         "SharedRolloutCollectionConfig"

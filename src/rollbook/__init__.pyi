@@ -6,6 +6,9 @@ from rollbook.api.direct_errors import (
 from rollbook.api.rejudgment import (
     rejudgment_admission_closed_by,
 )
+from rollbook.api.rollout_aggregation import (
+    RolloutAggregationHelper,
+)
 from rollbook.api.rollout_collection import (
     RolloutCollectionHelper,
 )
@@ -17,6 +20,9 @@ from rollbook.api.rollout_store import (
 )
 from rollbook.api.row_results import (
     RowResults,
+)
+from rollbook.api.run_timing import (
+    RunTimingReport,
 )
 from rollbook.config.collection import (
     BaseNeMoGymCLIConfig,
@@ -609,6 +615,7 @@ __all__ = [
     "ReverifyMode",
     "RollbookError",
     "RolloutAggregationConfig",
+    "RolloutAggregationHelper",
     "RolloutCollectionConfig",
     "RolloutCollectionHelper",
     "RolloutContextMiddleware",
@@ -620,6 +627,7 @@ __all__ = [
     "RowResults",
     "RunError",
     "RunManifest",
+    "RunTimingReport",
     "SandboxAccess",
     "SandboxConnection",
     "ServerClient",

@@ -12,6 +12,7 @@ command: Final = VerbGroup(
     "eval",
     {
         "run": Verb("rollbook.cli.eval_run", "Collect rollouts and score them."),
+        "aggregate": Verb("rollbook.cli.eval_aggregate", "Score results that are there already."),
         "status": Verb("rollbook.cli.eval_status", "Show how a run is, and what a resume would do."),
         "reverify": Verb("rollbook.cli.eval_reverify", "Judge saved answers again."),
         "resubmit": Verb("rollbook.cli.eval_resubmit", "Decide that rollouts run again."),

@@ -311,11 +311,10 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
         return self
 
 
-class RolloutAggregationConfig(RunHealthConfig, BaseNeMoGymCLIConfig):
+class RolloutAggregationConfig(CompletionMixin, RunHealthConfig, BaseNeMoGymCLIConfig):
     """Scores from result files that are there already."""
 
     input_glob: str
-    output_jsonl_fpath: str
     merge_shards: bool = True
     count_failure_classes_as_zero: Names = Field(default_factory=list)
     count_missing_rollouts_as_zero: bool = False

@@ -2,8 +2,8 @@
 
 Rules:
 * Results are grouped by the environment server that produced them; each server is asked once.
-* A server that cannot answer, or does not in time, gets an entry that says so, with what any server computes; the others
-  keep theirs.
+* A server that cannot answer, or does not in time, gets an entry that says so, with what any server computes; the
+  others keep theirs.
 * Rollouts that count as zero are rows among the others, so that the number at the end is the number of the run.
 * The file appears whole; of an aggregation that is cancelled there is none.
 
@@ -14,7 +14,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import ExitStack
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -128,7 +128,7 @@ def locally(entry: JsonObject) -> JsonObject:
     return entry | {LOCALLY_KEY: True, NOTE_KEY: _LOCAL_NOTE}
 
 
-async def all_of(asked: Iterable[Coroutine[None, None, JsonObject]]) -> list[JsonObject]:
+async def all_of(asked: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Return what all of `asked` return; where one fails, none of the others outlives it."""
     asking = [asyncio.create_task(one) for one in asked]
     try:

@@ -232,16 +232,13 @@ class _Bodies:
         )
 
 
-class _Body:
-    """A body that is being written."""
+class BodyWriter:
+    """A body that is being written, in a file without a name in `folder`."""
 
-    def __init__(self, folder: Path, holding: ExitStack, *, is_served: bool) -> None:
+    def __init__(self, folder: Path, holding: ExitStack) -> None:
         self._file = holding.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115  `holding` closes it
         self._file.write(_BEGIN)
-        self.is_served = is_served
-        self.agents: set[str] = set()
-        self.carried: set[str] = set()
-        self.rows = self.added = 0
+        self.rows = 0
 
     def add(self, row: bytes) -> None:
         """Write a row."""
@@ -253,6 +250,17 @@ class _Body:
         self._file.write(_END)
         self._file.flush()
         return BodyFile(self._file, self._file.tell())
+
+
+class _Body(BodyWriter):
+    """The body of one server of this run: whose rows it holds, and which keys they carry."""
+
+    def __init__(self, folder: Path, holding: ExitStack, *, is_served: bool) -> None:
+        super().__init__(folder, holding)
+        self.is_served = is_served
+        self.agents: set[str] = set()
+        self.carried: set[str] = set()
+        self.added = 0
 
 
 def light_row(line: bytes) -> bytes:

@@ -1,0 +1,241 @@
+"""`RolloutAggregationHelper`: one set of scores from the results of several runs.
+
+Rules:
+* Nothing is decided here; each step is a room's.
+* The decision that a strict aggregation is incomplete comes before metrics are computed; servers that failed are told
+  once, after everything else is on disk.
+* A head server is asked only where there is something to score or to count.
+
+Source: collection.md §6.2, §6.7, §10.4, §11, §21.4.27.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from omegaconf import DictConfig, OmegaConf
+
+from rollbook.api.aggregating import served_by
+from rollbook.api.batch import aggregation_of, check_batch
+from rollbook.api.shard_request import AggregationResult
+from rollbook.clock import Clock, SystemClock, timestamp
+from rollbook.config.collection import RolloutAggregationConfig
+from rollbook.config.parser import get_global_config_dict
+from rollbook.config.types import BaseServerConfig
+from rollbook.dispatch.transport import Transport
+from rollbook.errors import HeadServerUnreachableError, RunError
+from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.reader import Line, scan_whole
+from rollbook.ledger.whole_file import whole_file
+from rollbook.plan.directory import Directory
+from rollbook.records.json_values import JsonObject
+from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
+from rollbook.scoring.imputation import Counting
+from rollbook.servers.serving.deployment import Deployment
+from rollbook.verbs.aggregate import ERROR_KEY, all_of, asked, cover_tasks, in_thread, not_served
+from rollbook.verbs.aggregate_shards import Aggregation, ReadShards, read_shards
+from rollbook.verbs.batch_status import read_batch_status, with_aggregation, write_batch_status
+from rollbook.verbs.light_rows import Serving
+from rollbook.verbs.metrics_file import LocalEntry, write_metrics
+from rollbook.verbs.shard_coverage import summed
+from rollbook.verbs.shard_files import refuse_over_run, shard_files
+from rollbook.verbs.shard_groups import MetricsGroup, Shard
+
+_NO_DEPLOYMENT: Final = "computed without the server, which was not asked: what any server computes"
+_FAILED: Final = "the server's own metrics are missing; these are the ones that any server computes"
+
+
+class RolloutAggregationHelper:
+    """Scores from the saved results of one or several runs."""
+
+    async def run_from_config(self, config: RolloutAggregationConfig) -> Path | None:
+        """Aggregate, and return the metrics file; None where there is nothing to score.
+
+        Raises:
+            ConfigError: no shard, or shards that cannot be aggregated together; nothing was written.
+            RunError: not everything is there that was to be, or a server failed; what was computed is on disk.
+
+        """
+        result = await aggregate_shards(config, get_global_config_dict())
+        return result.files.get("aggregate metrics")
+
+
+async def aggregate_shards(
+    settings: RolloutAggregationConfig, global_config: DictConfig, clock: Clock | None = None
+) -> AggregationResult:
+    """Aggregate the runs that `settings` name, write the files, and return what came of it; raises as the class does.
+
+    The head server is the one of `global_config`.
+    """
+    output = Path(settings.output_jsonl_fpath)
+    if settings.merge_shards:
+        refuse_over_run(output)
+    files = shard_files(settings.input_glob, output, merging=settings.merge_shards)
+    inventory = settings.materialized_inputs_jsonl_fpath
+    read = read_shards(
+        files.outputs,
+        Path(inventory) if inventory else None,
+        retry_terminal_timeouts=settings.retry_terminal_timeouts,
+    )
+    check_batch(settings.batch_manifest_fpath, _plans(read.shards))
+    async with AsyncExitStack() as serving:
+        deployment, notes = await _reached(read, global_config, serving)
+        server_of = None if deployment is None else served_by(Directory(deployment.global_config_dict))
+        run = _Aggregating(settings, RunPaths(output), clock or SystemClock(), [*files.notes, *read.notes, *notes])
+        return await run.carried_out(read, deployment, server_of)
+
+
+def _plans(shards: Sequence[Shard]) -> Iterable[Line]:
+    return chain.from_iterable(scan_whole(shard.paths.materialized_inputs) for shard in shards)
+
+
+async def _reached(
+    read: ReadShards, config: DictConfig, serving: AsyncExitStack
+) -> tuple[Deployment | None, tuple[str, ...]]:
+    """Return the running deployment, if there is one and it is of any use."""
+    named = config.get("head_server")
+    if not read.have_records or named is None:
+        return None, ()
+    from rollbook.servers.serving.remote import RemoteDeployment  # noqa: PLC0415  slow to import, and not always wanted
+
+    head = BaseServerConfig.model_validate(OmegaConf.to_container(named, resolve=True))
+    deployment = RemoteDeployment(head)
+    serving.push_async_callback(deployment.close)
+    try:
+        await deployment.start()
+    except HeadServerUnreachableError:
+        told = (
+            f"no head server answers at {head.host}:{head.port}: metrics are computed here, as any server computes them"
+        )
+        return None, (told,)
+    return deployment, ()
+
+
+class _Aggregating:
+    """One aggregation, once it is known what is aggregated and whom to ask."""
+
+    def __init__(self, settings: RolloutAggregationConfig, paths: RunPaths, clock: Clock, notes: list[str]) -> None:
+        self._settings = settings
+        self._paths = paths
+        self._clock = clock
+        self._notes = notes
+        self._over = threading.Event()
+
+    async def carried_out(
+        self, read: ReadShards, transport: Transport | None, serving: Serving | None
+    ) -> AggregationResult:
+        """Do all that was asked for."""
+        settings = self._settings
+        counting = Counting(frozenset(settings.count_failure_classes_as_zero), settings.count_missing_rollouts_as_zero)
+        with Aggregation(read.shards, counting, serving) as found:
+            self._notes += found.notes
+            groups = found.reports(settings.min_coverage)
+            outputs = tuple(shard.output for shard in read.shards)
+            result = AggregationResult(outputs, groups, summed(group.coverage for group in groups))
+            self._write_coverage(result)
+            result = replace(result, files={"coverage": self._paths.coverage}, notes=tuple(self._notes))
+            self._refuse_incomplete(result)
+            entries = await self._metrics(found, transport) if found.counted else []
+            if settings.merge_shards:
+                await in_thread(self._over, lambda: found.write_merged(self._paths.output))
+        if not entries:
+            self._paths.aggregate_metrics.unlink(missing_ok=True)
+            self._notes.append("nothing is scored: there are no metrics")
+        self._refresh(read.shards, entries)
+        files, notes = self._files(result, entries), tuple(self._notes)
+        result = await self._checked(replace(result, metrics=tuple(entries), files=files, notes=notes))
+        _raise_failures(result)
+        return result
+
+    def _write_coverage(self, result: AggregationResult) -> None:
+        with whole_file(self._paths.coverage) as file:
+            file.write(msgspec.json.format(msgspec.json.encode(result.to_json()), indent=2) + b"\n")
+
+    def _refuse_incomplete(self, result: AggregationResult) -> None:
+        coverage = result.coverage
+        error = self._settings.completion_rejection(
+            coverage.planned, (), coverage.completed, retryable=bool(coverage.owed), made_progress=False
+        )
+        if error is not None:
+            error.result = result
+            raise error
+
+    async def _metrics(self, found: Aggregation, transport: Transport | None) -> list[JsonObject]:
+        with ExitStack() as holding:
+            entries = await all_of(self._entry(found, group, transport, holding) for group in found.counted)
+            path = self._paths.aggregate_metrics
+            return await in_thread(self._over, lambda: write_metrics(path, entries, self._over.is_set))
+
+    async def _entry(
+        self, found: Aggregation, group: MetricsGroup, transport: Transport | None, holding: ExitStack
+    ) -> JsonObject | LocalEntry:
+        if transport is None:
+            return found.local(group, {}, _NO_DEPLOYMENT)
+        if not group.is_served:
+            return found.local(group, not_served(group.name), _FAILED)
+        folder = self._paths.output.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        body = await in_thread(self._over, lambda: found.body(group, folder, holding))
+        answer = await asked(group.name, body, transport)
+        if ERROR_KEY in answer:
+            return found.local(group, answer, _FAILED)
+        tasks = answer["group_level_metrics"]
+        if isinstance(tasks, list):
+            cover_tasks(tasks, found.expected(group))
+        return found.head(group) | found.with_share(group, answer)
+
+    def _refresh(self, shards: Sequence[Shard], entries: list[JsonObject]) -> None:
+        """Say in the status of each shard that has one what became of the aggregation."""
+        outcome = aggregation_of(entries)
+        for shard in shards:
+            try:
+                status = read_batch_status(shard.output)
+                if status is not None:
+                    at = timestamp(self._clock.now())
+                    write_batch_status(shard.output, with_aggregation(status, outcome, updated_at=at))
+            except OSError as error:
+                self._notes.append(f"{shard.paths.batch_status} cannot be written: {error}")
+
+    def _files(self, result: AggregationResult, entries: list[JsonObject]) -> dict[str, Path]:
+        merged = {"rollouts": self._paths.output} if self._settings.merge_shards else {}
+        metrics = {"aggregate metrics": self._paths.aggregate_metrics} if entries else {}
+        return merged | metrics | dict(result.files)
+
+    async def _checked(self, result: AggregationResult) -> AggregationResult:
+        """Return `result` with what a health check found, which fails nothing that is on disk."""
+        settings = self._settings
+        if settings.disable_health_check:
+            return result
+        from rollbook.api.shard_health import checked_health  # noqa: PLC0415  not every aggregation is checked
+
+        outputs = [self._paths.output] if settings.merge_shards else [one for one in result.shards if one.is_file()]
+        work = partial(checked_health, outputs, self._paths.output.parent, settings, result.coverage)
+        report, notes = await in_thread(self._over, work)
+        files = dict(result.files) if report is None else {**result.files, "health": report}
+        return replace(result, notes=(*result.notes, *notes), files=files)
+
+
+def _raise_failures(result: AggregationResult) -> None:
+    """Tell of every server that gave no metrics, once what was computed is on disk."""
+    failures = [(entry, error) for entry in result.metrics if isinstance(error := entry.get(ERROR_KEY), Mapping)]
+    if not failures:
+        return
+    told = "; ".join(f"{name_of(entry)}: {error.get('type')}: {error.get('message')}" for entry, error in failures)
+    error = RunError(
+        f"{len(failures)} of {len(result.metrics)} servers gave no metrics of their own ({told}); "
+        f"{result.files['aggregate metrics']} holds what any server computes in their place"
+    )
+    error.result = result
+    raise error
+
+
+def name_of(entry: JsonObject) -> str:
+    """Return what an entry of aggregate metrics is called."""
+    agent = entry.get(AGENT_REF_KEY)
+    return str(agent.get("name") if isinstance(agent, Mapping) else entry.get(NG_ENVIRONMENT_SERVER_KEY))

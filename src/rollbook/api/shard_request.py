@@ -1,0 +1,56 @@
+"""What an aggregation over shards is asked, and what it comes to.
+
+Rules:
+* Plain values: whoever shows them computes nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rollbook.records.coverage import Coverage
+from rollbook.records.json_values import JsonObject
+from rollbook.scoring.coverage_report import counts
+from rollbook.verbs.shard_coverage import GroupReport
+
+
+@dataclass(frozen=True, slots=True)
+class AggregationResult:
+    """What came of it: the shards that were read, each group's counts and headline, metrics, files and notes.
+
+    `metrics` are the entries of the metrics file; those that were computed here are without the entries of tasks.
+    """
+
+    shards: tuple[Path, ...]
+    groups: tuple[GroupReport, ...]
+    coverage: Coverage
+    files: Mapping[str, Path] = field(default_factory=dict)
+    metrics: tuple[JsonObject, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        """Return what became of the rollouts, as the coverage report says it."""
+        imputed = sum(group.imputed for group in self.groups)
+        return {
+            "schema_version": 1,
+            **counts(self.coverage, imputed),
+            "shards": [str(shard) for shard in self.shards],
+            "groups": [_group(group) for group in self.groups],
+        }
+
+
+def _group(group: GroupReport) -> JsonObject:
+    headline, observed = group.headline, group.headline.observed
+    interval, bounds = headline.interval, headline.bounds
+    told: JsonObject = {
+        "value": headline.value,
+        "withheld": headline.withheld,
+        "mean": observed.mean,
+        "standard_error": observed.standard_error,
+        "interval_95": None if interval is None else [interval.low, interval.high],
+        "bounds": None if bounds is None else [bounds.low, bounds.high],
+        "tasks": observed.tasks,
+        "coverage": headline.coverage,
+        "min_coverage": headline.min_coverage,
+    }
+    return {"label": group.label, "server": group.server, **counts(group.coverage, group.imputed), "headline": told}

@@ -1,0 +1,81 @@
+"""What an aggregation came to, as text.
+
+Rules:
+* Every group's headline with what qualifies it; what is missing of all of them; key metrics; files.
+* An entry that was computed without its server says so.
+
+Source: collection.md §6.2, §6.6.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from rollbook.records.coverage import Coverage
+from rollbook.records.json_values import JsonObject
+from rollbook.report.words import headline_lines, number, shown
+from rollbook.scoring.headline import Headline
+from rollbook.scoring.tally import AgentScore, RunScores
+
+_KEYS_SHOWN: Final = 12
+
+
+def aggregate_text(
+    shards: int,
+    coverage: Coverage,
+    headlines: Iterable[tuple[str, Coverage, Headline]],
+    metrics: Sequence[JsonObject],
+    files: Mapping[str, Path],
+) -> str:
+    """Return the report."""
+    lines = [f"{shards} {'run' if shards == 1 else 'runs'}, {_counted(coverage)}"]
+    lines += headline_lines(_scores(list(headlines)))
+    lines += [line for entry in metrics for line in _key_metrics(entry)]
+    lines += [f"{name}: {shown(path)}" for name, path in files.items()]
+    return "\n".join(lines)
+
+
+def _scores(headlines: Sequence[tuple[str, Coverage, Headline]]) -> RunScores:
+    least = next((headline.min_coverage for _, _, headline in headlines), None)
+    return RunScores(tuple(_score(*one) for one in headlines), (), least)
+
+
+def _score(name: str, coverage: Coverage, headline: Headline) -> AgentScore:
+    observed = headline.observed
+    return AgentScore(
+        agent=name,
+        tasks=observed.tasks,
+        scored_tasks=observed.tasks,
+        mean=observed.mean,
+        standard_error=observed.standard_error,
+        pass_at_k=(),
+        coverage=coverage,
+        imputed=observed.imputed,
+        within_unit=observed.within_unit,
+    )
+
+
+def _counted(coverage: Coverage) -> str:
+    parts = [
+        (coverage.scored, "scored"),
+        (coverage.masked, "masked"),
+        (coverage.unscored, "unscored"),
+        (coverage.failed, "failed"),
+        (coverage.missing, "missing"),
+    ]
+    told = ", ".join(f"{count} {word}" for count, word in parts if count)
+    return f"{coverage.planned} rollouts: {told or 'none'}"
+
+
+def _key_metrics(entry: JsonObject) -> list[str]:
+    agent, keys = entry.get("agent_ref"), entry.get("key_metrics")
+    if not isinstance(keys, Mapping) or not isinstance(agent, Mapping):
+        return []
+    here = ", computed without its server" if entry.get("computed_locally") else ""
+    told = [f"{shown(name)} {_value(value)}" for name, value in list(keys.items())[:_KEYS_SHOWN]]
+    rest = f", and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
+    return [f"Key metrics of {shown(agent.get('name'))}{here}: {', '.join(told)}{rest}"]
+
+
+def _value(value: object) -> str:
+    return number(value) if isinstance(value, float) else shown(value)

@@ -1,0 +1,248 @@
+"""Results of several runs, folded: what stands of each, in order, for metrics, merged rows and counts.
+
+Rules:
+* What stands of each rollout is asked of its own run's fold; shards are read and never written.
+* A file that holds no rollout is passed over, and told; a line that cannot be read is told with its place.
+* Memory follows the number of rollouts, at some hundred bytes each, and not what their rows hold.
+
+Source: collection.md §6.2, §6.3, §10.4; cases RC-77, RC-81, RC-82, RC-84; vectors V18, V19.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from heapq import merge
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+
+from rollbook.errors import ConfigPathNotFoundError, NoRunError
+from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.reader import plain_lines
+from rollbook.ledger.whole_file import whole_file
+from rollbook.records.bulk import fold_plan
+from rollbook.records.coverage import Coverage
+from rollbook.records.disposition import DEFAULT_RULES
+from rollbook.records.json_values import JsonObject
+from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
+from rollbook.records.standing import Standings
+from rollbook.scoring.imputation import Counting
+from rollbook.scoring.streamed import Expected
+from rollbook.verbs.aggregate import with_share
+from rollbook.verbs.light_rows import BodyFile, BodyWriter, Serving, labels, light_row
+from rollbook.verbs.metrics_file import LOCALLY_KEY, NOTE_KEY, LocalEntry
+from rollbook.verbs.placed_rows import PlacedRows
+from rollbook.verbs.shard_coverage import GroupReport, coverages, group_headline
+from rollbook.verbs.shard_groups import MetricsGroup, Shard, groups_of, of_group, planned_by_task, servings
+from rollbook.verbs.shard_overlap import settle_overlaps
+from rollbook.verbs.shard_zeros import ShardZeros, ZeroAt
+from rollbook.verbs.status import read_run
+
+_DAMAGES_TOLD: Final = 20
+_TOP: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadShards:
+    """The shards that hold rollouts, and what is to be told of the others and of lines that cannot be read."""
+
+    shards: tuple[Shard, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def have_records(self) -> bool:
+        """Whether anything was recorded, so that there may be something to score or to count."""
+        return any(shard.standings.records for shard in self.shards)
+
+
+def read_shards(
+    outputs: Sequence[Path], inventory: Path | None = None, *, retry_terminal_timeouts: bool = False
+) -> ReadShards:
+    """Fold every run, and the plan of all of them where `inventory` names it.
+
+    Raises:
+        ConfigPathNotFoundError: none of them holds a rollout, or there is no such inventory.
+
+    """
+    shards: list[Shard] = []
+    notes: list[str] = []
+    for output in outputs:
+        try:
+            reading = read_run(output)
+        except NoRunError:
+            notes.append(f"{output} holds no rollout, and is passed over")
+            continue
+        rules = replace(reading.rules, retry_terminal_timeouts=True) if retry_terminal_timeouts else reading.rules
+        shards.append(Shard(reading.paths, reading.history.standings, rules))
+        notes += [f"{damage.place}: {damage.what}" for damage in reading.damage[:_DAMAGES_TOLD]]
+        if len(reading.damage) > _DAMAGES_TOLD:
+            notes.append(
+                f"{output}: {len(reading.damage) - _DAMAGES_TOLD} more places are damaged; see gym eval status"
+            )
+    if not shards:
+        raise ConfigPathNotFoundError(f"none of the files holds a rollout: {', '.join(map(str, outputs[:3]))}")
+    if inventory is not None:
+        shards.append(_planned_only(inventory))
+    return ReadShards(tuple(shards), tuple(notes))
+
+
+def _planned_only(inventory: Path) -> Shard:
+    """Return a shard that planned what `inventory` holds, and ran nothing."""
+    if not inventory.is_file():
+        raise ConfigPathNotFoundError(f"{inventory}: no such file of materialized inputs; see --materialized-inputs")
+    standings = Standings()
+    fold_plan(plain_lines(inventory), standings, lambda _number, _error: None)
+    return Shard(_Inventory(inventory), standings, DEFAULT_RULES)
+
+
+class _Inventory(RunPaths):
+    """The paths of a plan that lies apart from its results."""
+
+    @property
+    def materialized_inputs(self) -> Path:
+        """The plan itself."""
+        return self.output
+
+    @property
+    def failures(self) -> Path:
+        """Beside no results there are none."""
+        return self.output.with_name(f".{self.output.stem}.none")
+
+
+class Aggregation:
+    """Several runs by environment server. A context manager: it holds the shards' files open.
+
+    Raises InputError when it is entered, where two results of a rollout cannot both be believed.
+    """
+
+    def __init__(self, shards: Sequence[Shard], counting: Counting, serving: Serving | None = None) -> None:
+        self._shards = shards
+        self._counting = counting
+        self._servings = servings(shards, serving)
+        self.groups = groups_of(shards, self._servings)
+        self.notes: list[str] = []
+        self._holding = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as holding:
+            self._lines = [_opened(shard.output, holding) for shard in self._shards]
+            self.notes += settle_overlaps(self.groups, self._shards, self._lines)
+            self._zeros = ShardZeros(self._shards, self._servings, self._counting, holding)
+            self.notes += self._zeros.notes
+            self._labels = labels((group.name, tuple(sorted(group.agents))) for group in self.groups)
+            self._imputed = {group.name: sum(1 for _ in self._zeros_of(group)) for group in self.groups}
+            self._holding = holding.pop_all()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._holding.close()
+
+    @property
+    def counted(self) -> tuple[MetricsGroup, ...]:
+        """The groups that have a row to count."""
+        return tuple(group for group in self.groups if self.rows_in(group))
+
+    def rows_in(self, group: MetricsGroup) -> int:
+        """Return how many rows of a group count, zeros included."""
+        return len(group.keys) + self._imputed[group.name]
+
+    def _zeros_of(self, group: MetricsGroup) -> Iterator[ZeroAt]:
+        return self._zeros.of(group) if self._zeros else iter(())
+
+    def rows(self, group: MetricsGroup) -> Iterator[bytes]:
+        """Yield the rows of a group in order: results as they were saved, and what stands for zeros."""
+        if not self._imputed[group.name]:
+            return self._results(group)
+        return self._with_zeros(group)
+
+    def _results(self, group: MetricsGroup) -> Iterator[bytes]:
+        places = [(shard.standings.table.offsets, shard.standings.table.lengths) for shard in self._shards]
+        lines = [None if rows is None else rows.at for rows in self._lines]
+        for shard, row in zip(group.shards, group.rows, strict=True):
+            at, (offsets, lengths) = lines[shard], places[shard]
+            if at is not None:
+                yield at(offsets[row], lengths[row])
+
+    def _with_zeros(self, group: MetricsGroup) -> Iterator[bytes]:
+        carried: set[str] = set()
+        for line in self._results(group):
+            carried.update(_TOP.decode(line))
+        results = zip(group.keys, self._results(group), strict=True)
+        zeros = ((zero.key, self._zeros.row(zero, carried)) for zero in self._zeros_of(group))
+        for _, row in merge(results, zeros):
+            yield row
+
+    def body(self, group: MetricsGroup, folder: Path, holding: ExitStack) -> BodyFile:
+        """Return the request that asks a group's server, on disk in `folder` for as long as `holding` lasts."""
+        body = BodyWriter(folder, holding)
+        for row in self.rows(group):
+            body.add(light_row(row))
+        return body.ended()
+
+    def head(self, group: MetricsGroup) -> JsonObject:
+        """Return how the entry of a group begins."""
+        server = group.name if group.is_served else None
+        return {AGENT_REF_KEY: {"name": self._labels[group.name]}, NG_ENVIRONMENT_SERVER_KEY: server}
+
+    def local(self, group: MetricsGroup, why: JsonObject, note: str) -> LocalEntry:
+        """Return the entry of a group whose metrics are computed here; `why` its server did not compute them."""
+        return LocalEntry(
+            self.head(group) | why | {LOCALLY_KEY: True, NOTE_KEY: note},
+            lambda: self.rows(group),
+            self.expected(group),
+            lambda metrics: self.with_share(group, metrics),
+        )
+
+    def expected(self, group: MetricsGroup) -> Expected:
+        """Return what says how many rollouts of a task were planned."""
+        if len(group.planned) == self.rows_in(group):
+            return lambda _task: None
+        return planned_by_task(group)
+
+    def with_share(self, group: MetricsGroup, metrics: JsonObject) -> JsonObject:
+        """Return metrics with how much of the plan they cover, if any is missing."""
+        return with_share(metrics, len(group.planned), self.rows_in(group))
+
+    def reports(self, min_coverage: float | None) -> tuple[GroupReport, ...]:
+        """Return what became of the rollouts of each group."""
+        found = coverages(self.groups, self._shards, self._servings)
+        return tuple(self._report(group, found, min_coverage) for group in self.groups)
+
+    def _report(self, group: MetricsGroup, found: dict[str, Coverage], min_coverage: float | None) -> GroupReport:
+        headline = group_headline(
+            group,
+            self._shards,
+            lambda: ((zero.key, zero.at.one.reward) for zero in self._zeros_of(group)),
+            len(group.planned),
+            min_coverage,
+        )
+        name = group.name if group.is_served else None
+        return GroupReport(self._labels[group.name], name, found[group.name], *headline)
+
+    def write_merged(self, output: Path) -> int:
+        """Write the results of all groups, by task and repeat, whole; return how many rows they are.
+
+        Raises:
+            OSError: they cannot be read, or the disk does not take them.
+
+        """
+        rows = 0
+        with whole_file(output) as file:
+            for line in self._merged():
+                file.write(line if line.endswith(b"\n") else line + b"\n")
+                rows += 1
+        return rows
+
+    def _merged(self) -> Iterator[bytes]:
+        if len(self.groups) == 1:
+            yield from self._results(self.groups[0])
+            return
+        for _, shard, row in merge(*map(of_group, self.groups)):
+            table, lines = self._shards[shard].standings.table, self._lines[shard]
+            if lines is not None:
+                yield lines.at(table.offsets[row], table.lengths[row])
+
+
+def _opened(output: Path, holding: ExitStack) -> PlacedRows | None:
+    return holding.enter_context(PlacedRows(output)) if output.is_file() else None

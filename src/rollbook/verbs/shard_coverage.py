@@ -1,0 +1,164 @@
+"""What became of the rollouts of several runs, by environment server: counts and headlines.
+
+Rules:
+* A rollout that several shards planned is counted once: by its result, else by its last failure, else as missing.
+* What is told of a group and of all of them is counted from the same standings as a run's own status.
+
+Source: collection.md §6.2, §6.6, §1.12; cases RC-71, RC-81, RC-82.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from heapq import merge
+from itertools import groupby
+from typing import Any
+
+from rollbook.records.columns import unpacked_key
+from rollbook.records.coverage import Coverage, covered
+from rollbook.records.disposition import Disposition
+from rollbook.records.outcome import Failed
+from rollbook.records.standing import Standing
+from rollbook.records.table import SCORED_KIND
+from rollbook.scoring.headline import Headline, headline_of, measured
+from rollbook.verbs.light_rows import Serving
+from rollbook.verbs.shard_groups import MetricsGroup, Shard, named_group, of_group
+
+Zeros = Callable[[], Iterable[tuple[int, float]]]
+"""Packed key and reward of each rollout that counts as zero, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """One group: what it is called, what became of its rollouts, how many count as zero, and its headline."""
+
+    label: str
+    server: str | None
+    coverage: Coverage
+    imputed: int
+    headline: Headline
+
+
+def summed(found: Iterable[Coverage]) -> Coverage:
+    """Return what became of the rollouts of several groups together."""
+    counts: Counter[str] = Counter()
+    classes: Counter[str] = Counter()
+    with_task: Counter[str] = Counter()
+    for coverage in found:
+        counts.update(
+            {one.name: value for one in fields(coverage) if isinstance(value := getattr(coverage, one.name), int)}
+        )
+        classes.update(coverage.failed_by_class)
+        with_task.update(coverage.with_task)
+    planned = counts.pop("planned", 0)
+    coverage = Coverage(planned, failed_by_class=dict(sorted(classes.items())), with_task=dict(with_task))
+    numbers: Any = counts
+    return replace(coverage, **numbers)
+
+
+class _Counts:
+    """How many rollouts of a group stand where."""
+
+    def __init__(self) -> None:
+        self.dispositions: Counter[Disposition] = Counter()
+        self.classes: Counter[str] = Counter()
+
+    def add(self, standing: Standing) -> None:
+        self.dispositions[standing.disposition] += 1
+        outcome = standing.record.outcome if standing.record is not None else None
+        if isinstance(outcome, Failed) and _is_failure(standing):
+            self.classes[outcome.failure_class] += 1
+
+    def coverage(self) -> Coverage:
+        return covered(self.dispositions, self.classes, None, 0)
+
+
+def coverages(
+    groups: Sequence[MetricsGroup], shards: Sequence[Shard], servings: Sequence[Serving]
+) -> dict[str, Coverage]:
+    """Return what became of the planned rollouts of each group."""
+    counts = {group.name: _Counts() for group in groups}
+    apart = _summed(shards, servings)
+    for group in groups:
+        own = apart.get(group.name, _Counts())
+        is_each_once = sum(own.dispositions.values()) == len(group.planned)
+        counts[group.name] = own if is_each_once else _looked_up(group, shards, servings)
+    return {name: found.coverage() for name, found in counts.items()}
+
+
+def _summed(shards: Sequence[Shard], servings: Sequence[Serving]) -> dict[str, _Counts]:
+    """Return the counts of the shards added up, which is right where no rollout is in two of them."""
+    counts: dict[str, _Counts] = {}
+    for shard, serving in zip(shards, servings, strict=True):
+        standings = shard.standings
+        found, _ = standings.counted(shard.rules, of_plan_only=any(standings.columns.flags))
+        for group in found:
+            name, _ = named_group(serving, group.agent, group.server)
+            own = counts.setdefault(name, _Counts())
+            own.dispositions.update(group.dispositions)
+            own.classes.update(group.classes)
+    return counts
+
+
+def _looked_up(group: MetricsGroup, shards: Sequence[Shard], servings: Sequence[Serving]) -> _Counts:
+    counts = _Counts()
+    results = {key: shard for key, shard, _ in of_group(group)}
+    for key in group.planned:
+        shard = results.get(key)
+        if shard is None:
+            counts.add(_last_failure(key, group.name, shards, servings))
+        else:
+            counts.add(shards[shard].standings.standing(unpacked_key(key), shards[shard].rules))
+    return counts
+
+
+def _last_failure(key: int, name: str, shards: Sequence[Shard], servings: Sequence[Serving]) -> Standing:
+    """Return where a rollout without a result stands in the last shard that has a failure of it, else in any."""
+    stands = Standing(unpacked_key(key), Disposition.UNTOUCHED, None, planned=True)
+    for shard, serving in zip(shards, servings, strict=True):
+        if shard.standings.columns.seats.get(key) is None:
+            continue
+        found = shard.standings.standing(unpacked_key(key), shard.rules)
+        record = found.record
+        if record is not None and named_group(serving, record.agent, record.server)[0] != name:
+            continue
+        if _is_failure(found) or (record is not None and not _is_failure(stands)):
+            stands = found
+    return stands
+
+
+def _is_failure(standing: Standing) -> bool:
+    return standing.disposition in {
+        Disposition.RETRYABLE,
+        Disposition.SETTLED,
+        Disposition.EXHAUSTED,
+        Disposition.HELD,
+    }
+
+
+def group_headline(
+    group: MetricsGroup,
+    shards: Sequence[Shard],
+    zeros: Zeros,
+    planned: int,
+    min_coverage: float | None,
+) -> tuple[int, Headline]:
+    """Return how many rollouts count as zero, which `zeros` gives with their rewards, and the group's headline."""
+    imputed = sum(1 for _ in zeros())
+    observed = measured(lambda: _rewards_by_task(group, shards, zeros if imputed else None), planned, imputed)
+    return imputed, headline_of(observed, min_coverage)
+
+
+def _rewards_by_task(group: MetricsGroup, shards: Sequence[Shard], zeros: Zeros | None) -> Iterator[list[float]]:
+    tables = [shard.standings.table for shard in shards]
+    scored = (
+        (key, tables[shard].rewards[row])
+        for key, shard, row in of_group(group)
+        if tables[shard].kinds[row] == SCORED_KIND
+    )
+    for _, pairs in groupby(scored if zeros is None else merge(scored, zeros()), key=_task_of):
+        yield [reward for _, reward in pairs]
+
+
+def _task_of(pair: tuple[int, float]) -> int:
+    return pair[0] >> 32

@@ -1,0 +1,204 @@
+"""The results of several runs, by the environment server that produced them: what stands, and what was planned.
+
+Rules:
+* Of a rollout, the fold of its own run says what stands. Runs that number their tasks alike share nothing unless the
+  same server ran them.
+* Of a result only its place is kept, some fifteen bytes a rollout.
+* A row without a server belongs to the one that ran its agent's other rows, where that is one.
+
+Source: collection.md §6.2, §6.3, §21.4.25; cases RC-81, RC-82, RC-84; vector V18.
+"""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import eq, le, lt
+from pathlib import Path
+from typing import Final
+
+from rollbook.ledger.paths import RunPaths
+from rollbook.records.columns import PLANNED
+from rollbook.records.disposition import Rules
+from rollbook.records.outcome import Result
+from rollbook.records.standing import Standings
+from rollbook.records.table import NO_ROW
+from rollbook.verbs.light_rows import Serving
+
+NO_SERVER: Final = str(None)
+"""What rows are grouped under that name neither a server nor an agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One run of several, folded."""
+
+    paths: RunPaths
+    standings: Standings
+    rules: Rules
+
+    @property
+    def output(self) -> Path:
+        """Where its results are."""
+        return self.paths.output
+
+
+@dataclass(slots=True)
+class MetricsGroup:
+    """The rollouts of one environment server, or of an agent whose server nobody knows (`is_served` is False).
+
+    `keys` are the rollouts that have a result, in order; `shards` and `rows` say which shard each is of, and which row
+    of that shard's table. `planned` are all that were planned, each once, in order.
+    """
+
+    name: str
+    is_served: bool
+    agents: set[str] = field(default_factory=set)
+    keys: "array[int]" = field(default_factory=lambda: array("Q"))
+    shards: "array[int]" = field(default_factory=lambda: array("H"))
+    rows: "array[int]" = field(default_factory=lambda: array("I"))
+    planned: "array[int]" = field(default_factory=lambda: array("Q"))
+
+    def sort(self) -> None:
+        """Put rollouts in order; of equal ones, those of an earlier shard come first."""
+        if not all(map(le, self.keys, self.keys[1:])):
+            order = sorted(range(len(self.keys)), key=self.keys.__getitem__)
+            self.keep(order)
+        if not all(map(lt, self.planned, self.planned[1:])):
+            self.planned = array("Q", _distinct(sorted(self.planned)))
+
+    def keep(self, order: Sequence[int]) -> None:
+        """Keep the results at these positions, in this order."""
+        self.keys = array("Q", map(self.keys.__getitem__, order))
+        self.shards = array("H", map(self.shards.__getitem__, order))
+        self.rows = array("I", map(self.rows.__getitem__, order))
+
+    @property
+    def has_overlap(self) -> bool:
+        """Whether a rollout has two results."""
+        return any(map(eq, self.keys, self.keys[1:]))
+
+
+def groups_of(shards: Sequence[Shard], of_shards: Sequence[Serving]) -> tuple[MetricsGroup, ...]:
+    """Return the results of `shards` by server, sorted; `of_shards` say which server a row of each belongs to."""
+    groups: dict[str, MetricsGroup] = {}
+    for number, serving in enumerate(of_shards):
+        _add(groups, number, shards[number].standings, serving)
+    for group in groups.values():
+        group.sort()
+    return tuple(group for _, group in sorted(groups.items()))
+
+
+def servings(shards: Sequence[Shard], serving: Serving | None) -> list[Serving]:
+    """Return for each shard what says whose a row is: the server that it names, the configured one, or its kin's."""
+    of_shards = [_servers_by_agent([shard]) for shard in shards]
+    of_all = _servers_by_agent(shards)
+
+    def serving_in(own: dict[str, set[str]]) -> Serving:
+        def found(agent: str | None, server: str | None) -> str | None:
+            if server is not None or agent is None:
+                return server
+            known = serving(agent, None) if serving is not None else None
+            return known or _only(own.get(agent)) or _only(of_all.get(agent))
+
+        return found
+
+    return [serving_in(own) for own in of_shards]
+
+
+def _servers_by_agent(shards: Iterable[Shard]) -> dict[str, set[str]]:
+    servers: defaultdict[str, set[str]] = defaultdict(set)
+    for shard in shards:
+        named = [
+            *shard.standings.columns.names,
+            *((agent, server) for _, agent, server in shard.standings.table.sources),
+        ]
+        for agent, server in named:
+            if agent is not None and server is not None:
+                servers[agent].add(server)
+    return dict(servers)
+
+
+def _only(servers: set[str] | None) -> str | None:
+    return next(iter(servers)) if servers is not None and len(servers) == 1 else None
+
+
+def named_group(serving: Serving, agent: str | None, server: str | None) -> tuple[str, bool]:
+    """Return what the group of a row is called, and whether a server stands behind that name."""
+    served = serving(agent, server)
+    return served or agent or NO_SERVER, served is not None
+
+
+def _add(groups: dict[str, MetricsGroup], shard: int, standings: Standings, serving: Serving) -> None:
+    columns, table = standings.columns, standings.table
+    every_is_planned = not any(columns.flags)
+
+    def group_for(agent: str | None, server: str | None) -> MetricsGroup:
+        name, is_served = named_group(serving, agent, server)
+        return groups.setdefault(name, MetricsGroup(name, is_served))
+
+    of_source = _Looked(lambda number: group_for(*table.sources[number][1:]))
+    of_plan = _Looked(lambda number: group_for(*columns.names[number]))
+    results = [isinstance(kind, Result) for kind in standings.kinds_of_ending]
+    rows, kinds, origins, flags, planned_for = columns.row, table.kinds, table.origins, columns.flags, columns.group
+    told: set[int] = set()
+    for key, seat in standings.in_order():
+        row = rows[seat]
+        if row != NO_ROW and results[kinds[row]]:
+            group = of_source[origins[row]]
+            group.keys.append(key)
+            group.shards.append(shard)
+            group.rows.append(row)
+            told.add(origins[row])
+        elif row == NO_ROW or not every_is_planned:
+            group = of_plan[planned_for[seat]]
+        else:
+            group = of_source[origins[row]]
+        if every_is_planned or flags[seat] & PLANNED:
+            group.planned.append(key)
+    for origin in told:
+        agent = table.sources[origin][1]
+        if agent is not None:
+            of_source[origin].agents.add(agent)
+
+
+class _Looked(dict[int, MetricsGroup]):
+    """Groups by number, each looked up once."""
+
+    def __init__(self, look_up: Callable[[int], MetricsGroup]) -> None:
+        super().__init__()
+        self._look_up = look_up
+
+    def __missing__(self, number: int) -> MetricsGroup:
+        found = self[number] = self._look_up(number)
+        return found
+
+
+def _distinct(ordered: Iterable[int]) -> Iterator[int]:
+    before = -1
+    for key in ordered:
+        if key != before:
+            yield key
+        before = key
+
+
+def planned_by_task(group: MetricsGroup) -> Callable[[int], int | None]:
+    """Return what says how many rollouts of a task were planned; tasks are asked for in order."""
+    keys, at = group.planned, 0
+
+    def of_task(task: int) -> int | None:
+        nonlocal at
+        first, after = task << 32, task + 1 << 32
+        while at < len(keys) and keys[at] < first:
+            at += 1
+        start = at
+        while at < len(keys) and keys[at] < after:
+            at += 1
+        return at - start or None
+
+    return of_task
+
+
+def of_group(group: MetricsGroup) -> Iterator[tuple[int, int, int]]:
+    """Yield (packed key, shard, row of its table) of each result."""
+    return zip(group.keys, group.shards, group.rows, strict=True)
