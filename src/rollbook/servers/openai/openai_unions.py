@@ -78,18 +78,20 @@ def _tag_of_json(item: Mapping[str, Any], kind: str | None, is_output: bool) -> 
     if kind is None:
         return None
     tag = _message_tag(item, is_output) if kind == "message" else kind if kind in _OWN_CLASS else "hosted"
-    if tag not in _TRAINABLE or _TOKENS.isdisjoint(item) or all(item.get(key) is None for key in TOKEN_KEYS):
+    if _TOKENS.isdisjoint(item) or tag not in _TRAINABLE or all(item.get(key) is None for key in TOKEN_KEYS):
         return tag
     return f"{tag}_t"
 
 
 def _tag_of_object(item: Any) -> str | None:
-    own = _OF_CLASS.get(type(item))
-    return own or next((_OF_CLASS[cls] for cls in type(item).__mro__ if cls in _OF_CLASS), None)
+    return next((_OF_CLASS[cls] for cls in type(item).__mro__ if cls in _OF_CLASS), None)
 
 
 def input_tag(item: Any) -> str | None:
     """The class tag of an input item, given as an object or as JSON."""
+    own = _OF_CLASS.get(type(item))
+    if own is not None:
+        return own
     if isinstance(item, dict):
         kind = item.get("type")
         return _tag_of_json(item, inferred_type(item) if kind is None else kind, is_output=False)
@@ -98,6 +100,9 @@ def input_tag(item: Any) -> str | None:
 
 def output_tag(item: Any) -> str | None:
     """The class tag of an output item, given as an object or as JSON."""
+    own = _OF_CLASS.get(type(item))
+    if own is not None:
+        return own
     return _tag_of_json(item, item.get("type"), is_output=True) if isinstance(item, dict) else _tag_of_object(item)
 
 

@@ -27,20 +27,20 @@ BAD_GATEWAY: Final = 502
 GATEWAY_TIMEOUT: Final = 504
 HOP_BY_HOP: Final = frozenset(
     {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "host",
-        "content-length",
-        "accept-encoding",
-        "content-encoding",
-        "server",
-        "date",
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+        b"host",
+        b"content-length",
+        b"accept-encoding",
+        b"content-encoding",
+        b"server",
+        b"date",
     }
 )
 
@@ -78,7 +78,9 @@ class LegacyAgentServer(SimpleServer):
                 server_name=agent,
                 url_path=apply_rollout_prefix(url_path, current_rollout_id()),
                 data=await request.body(),
-                headers=dict(passed_on(request.headers.items())),
+                headers={
+                    name.decode("latin-1"): value.decode("latin-1") for name, value in passed_on(request.headers.raw)
+                },
                 allow_redirects=False,
                 _streamed=True,
             )
@@ -87,9 +89,7 @@ class LegacyAgentServer(SimpleServer):
             status = GATEWAY_TIMEOUT if late else BAD_GATEWAY
             return JSONResponse(f"{agent!r} did not answer {url_path}: {error!r}", status)
         relayed = await as_it_arrives(reply)
-        relayed.raw_headers = [
-            (name.encode("latin-1"), value.encode("latin-1")) for name, value in passed_on(reply.headers.items())
-        ]
+        relayed.raw_headers = passed_on(reply.raw_headers)
         return relayed
 
 
@@ -100,9 +100,10 @@ async def as_it_arrives(reply: ClientResponse) -> Response:
     return Response(await reply.read(), reply.status)
 
 
-def passed_on(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def passed_on(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Return the headers that are not about one connection alone, names in lower case."""
-    return [(name.lower(), value) for name, value in headers if name.lower() not in HOP_BY_HOP]
+    named = [(name.lower(), value) for name, value in headers]
+    return [(name, value) for name, value in named if name not in HOP_BY_HOP]
 
 
 async def chunks(reply: ClientResponse) -> AsyncIterator[bytes]:

@@ -101,20 +101,21 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         self._require_tools("/run")
         environment = self._environment()
         cookies = merged_cookies(None, request.cookies)
+        row = body.model_dump(exclude_unset=True)
         seeded = await self.server_client.post(
-            server_name=environment, url_path="/seed_session", json=body, cookies=cookies
+            server_name=environment, url_path="/seed_session", json=row, cookies=cookies
         )
         await raise_for_status(seeded)
         cookies = merged_cookies(cookies, seeded.cookies)
         answered = await self.server_client.post(
             server_name=self.config.name,
             url_path=self.url_path_for_run("/v1/responses", body),
-            json=body.responses_create_params,
+            json=row["responses_create_params"],
             cookies=cookies,
         )
         await raise_for_status(answered)
         cookies = merged_cookies(cookies, answered.cookies)
-        row = {**body.model_dump(exclude_unset=True), "response": await get_response_json(answered)}
+        row["response"] = await get_response_json(answered)
         return SimpleAgentVerifyResponse.model_validate(await self._verified(environment, row, cookies))
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
