@@ -54,7 +54,7 @@ class MetricComparison:
     metrics: tuple[MetricRow, ...]
     flips: Flips
     warnings: tuple[str, ...]
-    coverage: tuple[float | None, float | None]
+    coverage: tuple[float | None, ...]
 
 
 def metric_comparison(baseline: MetricEntry, candidate: MetricEntry) -> MetricComparison:
@@ -76,7 +76,19 @@ def metric_comparison(baseline: MetricEntry, candidate: MetricEntry) -> MetricCo
         rows,
         _flips(baseline, candidate),
         tuple(_warnings(baseline, candidate)),
-        (baseline.coverage(), candidate.coverage()),
+        _coverage(baseline, candidate),
+    )
+
+
+def _coverage(*entries: MetricEntry) -> tuple[float | None, ...]:
+    """Return what each side covers; a task that the other side alone has is missing on this one."""
+    tasks = [_tasks(entry).keys() for entry in entries]
+    every = set().union(*tasks)
+    shares = [entry.coverage() for entry in entries]
+    if not all(tasks):
+        return tuple(shares)
+    return tuple(
+        None if share is None else share * len(own) / len(every) for share, own in zip(shares, tasks, strict=True)
     )
 
 

@@ -38,15 +38,17 @@ class MetricEntry:
         return own if across is None else across
 
     def coverage(self) -> float | None:
-        """Return the share of planned rollouts that the metrics speak for, or None where the file does not say."""
-        expected = number_in(self.agent_metrics.get("coverage/expected"))
-        scored = number_in(self.agent_metrics.get("coverage/scored"))
-        if expected and scored is not None:
-            return scored / expected
-        planned = [number_in(task.get("expected_num_rollouts")) for task in self.tasks]
-        had = [number_in(task.get("num_rollouts")) or 0 for task in self.tasks]
-        known = [count for count in planned if count is not None]
-        return sum(had) / sum(known) if known and len(known) == len(planned) and sum(known) else None
+        """Return the smallest share of rollouts that the file gives for what it covers, None where it gives none."""
+        told = (
+            self._share("coverage/scored", "coverage/expected"),
+            self._share("coverage/measured_rollouts", "coverage/measured_rollouts", "coverage/masked_rollouts"),
+            _sums(self.tasks, "num_rollouts", "expected_num_rollouts"),
+            _sums(self.repeats, "sample_count", "sample_count", "missing_count"),
+        )
+        return min((share for share in told if share is not None), default=None)
+
+    def _share(self, part: str, *whole: str) -> float | None:
+        return _sums([self.agent_metrics], part, *whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,17 @@ def metric_side(label: str, document: object) -> MetricSide:
             warnings.append(f"{label}: {name}: its aggregation failed, so it has no metrics")
         entries[name] = _entry(name, entry)
     return MetricSide(label, entries, tuple(warnings))
+
+
+def _sums(entries: Sequence[JsonMapping], part: str, *whole: str) -> float | None:
+    """Return the sum of `part` as a share of the sum of all of `whole`; None where an entry lacks one of them."""
+    parts = [number_in(entry.get(part)) for entry in entries]
+    wholes = [number_in(entry.get(name)) for entry in entries for name in whole]
+    had = [number for number in parts if number is not None]
+    expected = [number for number in wholes if number is not None]
+    if len(had) < len(parts) or len(expected) < len(wholes) or not sum(expected):
+        return None
+    return sum(had) / sum(expected)
 
 
 def _name(entry: JsonMapping) -> str | None:

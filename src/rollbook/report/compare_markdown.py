@@ -45,6 +45,8 @@ def _rows(rows: RowComparison, candidates: int) -> Iterator[str]:
     found = rows.difference
     verdict, *rest = words.verdict_lines(rows)
     yield from ["", f"Verdict: **{verdict}**", ""]
+    agents = words.agents_line(rows.agents)
+    yield from [f"* Agents: {_plain(agents)}"] if agents else []
     yield from (f"* {_plain(line)}" for line in rest)
     yield f"* Test: {_plain(words.test_line(rows, candidates))}"
     yield f"* Power: {_plain(words.power_line(rows))}"

@@ -46,6 +46,8 @@ def _candidate(candidate: Candidate, candidates: int) -> Iterator[str]:
 
 def _rows(rows: RowComparison, candidates: int) -> Iterator[str]:
     found = rows.difference
+    agents = words.agents_line(rows.agents)
+    yield from labelled("Agents", agents, _MARGIN) if agents else []
     for number, line in enumerate(words.verdict_lines(rows)):
         yield from labelled("Verdict" if number == 0 else "", line, _MARGIN)
     yield from labelled("Test", words.test_line(rows, candidates), _MARGIN)

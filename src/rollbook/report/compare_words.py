@@ -48,6 +48,13 @@ def p_value(value: float | None) -> str:
     return f"{value:.3f}" if value >= _P_SHOWN else f"{value:.1e}"
 
 
+def agents_line(agents: Sequence[tuple[str, str]]) -> str | None:
+    """Return which agents are compared, where it is more than one with itself."""
+    if len(agents) == 1 and agents[0][0] == agents[0][1]:
+        return None
+    return shown(", ".join(ours if ours == theirs else f"{ours} and {theirs}" for ours, theirs in agents))
+
+
 def verdict_lines(rows: RowComparison) -> Iterator[str]:
     """Yield the verdict, what it rests on, and what it lacks."""
     found, judgement = rows.difference, rows.judgement

@@ -107,6 +107,15 @@ def test_what_the_metrics_cover_is_read_from_them():
     assert one(BASELINE).coverage() == 1.0
     told = one(BASELINE, agent_metrics={"coverage/expected": 10, "coverage/scored": 9})
     assert told.coverage() == 0.9
+    assert one([[1.0, 1.0], [1.0]]).coverage() == 0.75
+    masked = rows(BASELINE)
+    masked[0]["mask_sample"] = True
+    metrics = compute_aggregate_metrics(masked).model_dump()
+    assert metric_side("file", [{"agent_ref": {"name": "a"}} | metrics]).entries["a"].coverage() == pytest.approx(8 / 9)
+
+
+def test_a_task_that_the_other_side_alone_has_is_not_covered():
+    assert metric_comparison(one(BASELINE), one(BASELINE[:2])).coverage == (1.0, pytest.approx(2 / 3))
 
 
 @pytest.mark.parametrize("document", [{}, [1], [{}], [entry(BASELINE), entry(CANDIDATE)]])
