@@ -16,6 +16,7 @@ from typing import Final
 from rollbook.api.driver import drive
 from rollbook.api.options import ceilings_of, most_asked_for, policy_of, told_limits
 from rollbook.api.ordered_plan import OrderedPlan
+from rollbook.api.run_timing import TimedRun, report_for
 from rollbook.api.session import Session
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.dispatch.ceilings import Ceilings
@@ -29,6 +30,7 @@ from rollbook.records.codec import RunStamp
 from rollbook.records.ending import Ending
 from rollbook.records.event import ConcurrencyChanged, Event, Observe, RunNoted, RunRead, both
 from rollbook.records.group_count import GroupCount, coverage_of
+from rollbook.servers.serving.queue_metrics import Queues
 from rollbook.servers.serving.queue_sampling import sample_queues
 from rollbook.telemetry.before import before
 from rollbook.telemetry.counted import Counted
@@ -53,6 +55,7 @@ class Collecting:
         self._lag: LoopLag | None = None
         self._owed = 0
         self._floor = 1
+        self._timed: TimedRun | None = None
         self._session = session
         self._observe = both(observe, self.pace.observe)
         self._stop = stop
@@ -97,6 +100,7 @@ class Collecting:
             await drive(session, self._stop)
             self._observe(_read(session))
             return
+        self._timed = self._timed_run()
         together = session.manifest.group_scored
         several = session.names_several_servers() and not together
         policy = policy_of(settings, several_servers=several, whole_tasks=together)
@@ -121,8 +125,20 @@ class Collecting:
         )
         await collect(OrderedPlan(session), session.run, session.standings, engine)
 
+    def _timed_run(self) -> TimedRun | None:
+        """Return what keeps the timing table, where one is asked for; it looks on from now on."""
+        report = report_for(self._session.request.settings, self._owed, self._session.clock)
+        if report is None:
+            return None
+        tell = self._observe
+        timed = TimedRun(report, lambda text: tell(RunNoted(text)))
+        self._observe = both(self._observe, Guarded(timed.observe))
+        return timed
+
     def _further(self, server: str, ending: Ending) -> str | None:
         """Return why the run stops after `ending`, if it does."""
+        if self._timed is not None:
+            self._timed.replied(ending)
         found = self._early_stops.observe(server, ending)
         self.early = found or self.early
         return None if found is None else found.why
@@ -136,6 +152,9 @@ class Collecting:
             await stack.enter_async_context(
                 served(paths, self._steering(dispatcher), lambda text: self._observe(RunNoted(text)), clock)
             )
+            if self._timed is not None:
+                interval = self._session.request.settings.timing_summary_interval_s
+                await stack.enter_async_context(self._timed.told(interval, self._stop, clock))
             await stack.enter_async_context(self._queues_heard(dispatcher.ceilings))
             yield
 
@@ -155,12 +174,18 @@ class Collecting:
         if not settings.server_queue_metrics_urls:
             yield
             return
+
+        def heard(queues: Queues) -> None:
+            ceilings.heard(queues, clock.monotonic())
+            if self._timed is not None:
+                self._timed.report.record_queue(*queues)
+
         sampling = asyncio.create_task(
             sample_queues(
                 settings.server_queue_metrics_urls,
                 _sampled_every(settings),
                 clock,
-                lambda queues: ceilings.heard(queues, clock.monotonic()),
+                heard,
             )
         )
         try:

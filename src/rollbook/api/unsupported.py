@@ -1,7 +1,8 @@
 """Options that the contract names and that nothing here acts on yet.
 
 Rules:
-* An option that would be ignored is refused by name; silence would be a lie about what a run did.
+* An option that would be ignored is refused by name; silence would be a lie about what a run did. So is one of a
+  report that nothing turned on.
 """
 
 from typing import Final
@@ -10,11 +11,13 @@ from pydantic import BaseModel
 
 from rollbook.errors import ConfigError
 
-LATER: Final = frozenset(
+LATER: Final[frozenset[str]] = frozenset()
+"""Options that would change what a run does or says, and do not yet."""
+
+TIMED: Final = frozenset(
     {
         "dispatch_all_started_within_s",
         "dispatch_start_report_min_fraction",
-        "dispatch_start_report_within_s",
         "long_rollout_max_fraction",
         "long_rollout_s",
         "server_queue_max_waiting_ratio",
@@ -22,7 +25,7 @@ LATER: Final = frozenset(
         "timing_summary_interval_s",
     }
 )
-"""Options that would change what a run does or says, and do not yet."""
+"""Options of the timing table, which `dispatch_start_report_within_s` turns on."""
 
 WITHOUT_EFFECT: Final = frozenset(
     {
@@ -39,11 +42,22 @@ def refuse_unsupported(settings: BaseModel) -> None:
         ConfigError: names every such option.
 
     """
-    fields = type(settings).model_fields
-    refused = sorted(
-        name
-        for name in LATER & fields.keys()
-        if getattr(settings, name) != fields[name].get_default(call_default_factory=True)
-    )
+    refused = _set_among(settings, LATER)
     if refused:
         raise ConfigError(f"not available in this version: {', '.join(refused)}. Leave the option out")
+    timed = _set_among(settings, TIMED)
+    if timed and getattr(settings, "dispatch_start_report_within_s", None) is None:
+        raise ConfigError(
+            f"of the timing table, which is off: {', '.join(timed)}. Turn it on with "
+            "+dispatch_start_report_within_s=<seconds>, or leave the option out"
+        )
+
+
+def _set_among(settings: BaseModel, names: frozenset[str]) -> list[str]:
+    """Return which of the options `names` have another value than their default."""
+    fields = type(settings).model_fields
+    return sorted(
+        name
+        for name in names & fields.keys()
+        if getattr(settings, name) != fields[name].get_default(call_default_factory=True)
+    )

@@ -9,8 +9,9 @@ Source: collection.md §7.2.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from rollbook.health import record_checks as record
 from rollbook.health.finding import Scope
@@ -19,8 +20,7 @@ from rollbook.health.observed import Observed
 Looks = Callable[[Observed], record.Result]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """One check; `looks` is None where a reduction decides."""
 
     id: str

@@ -10,8 +10,9 @@ Source: collection.md §7.1-§7.3.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from rollbook.health.checks import BIT, EXECUTION_ERROR, OF_RECORDS, UNREADABLE, Looks, mask_of
 from rollbook.health.finding import Finding
@@ -28,8 +29,7 @@ _LOOKING_BITS: Final = mask_of(name for name, _ in LOOKING)
 _UNREADABLE_UNOBSERVED: Final = _RECORD_BITS & ~BIT[UNREADABLE]
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
+class Examined(msgspec.Struct, frozen=True):
     """What is known of one line. `task` is None where it names none.
 
     `is_sound`: the line and its trajectory can be read. `unobserved` has bits of the table of checks. `is_bound`:

@@ -26,6 +26,7 @@ from rollbook.health.trajectory import (
     read_trajectory,
 )
 from rollbook.records.nesting import not_too_deep
+from rollbook.scoring.run_timing import TIMEOUT_KINDS
 
 PROJECTION_FAILED: Final = "trajectory_projection_failed"
 TURNS_UNAVAILABLE: Final = "turns_unavailable"
@@ -288,9 +289,8 @@ class Observed:
         return told or [name for name in LEGACY_TIMEOUTS if getattr(row, name) is True][:1]
 
 
-TIMEOUT_KINDS: Final = ("timeout_exceeded", "agent_timeout")
 LEGACY_TIMEOUTS: Final = ("timed_out", "agent_timed_out")
-"""What records without typed events say instead: failure kinds, and members that are true."""
+"""What records without typed events say instead of a failure's kind: members that are true."""
 
 
 def observed(line: bytes) -> Observed:

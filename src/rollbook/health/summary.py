@@ -10,9 +10,10 @@ Source: collection.md §7.2, §7.3; cases RC-72; vector V12.
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
+
+import msgspec
 
 from rollbook.health.checks import ENDED_ON_FAILED_CALL, mask_of
 from rollbook.health.finding import Finding, Verdict
@@ -24,8 +25,7 @@ MODEL_NEVER_USED: Final = "run_model_never_used"
 LIMIT_EXCEEDED: Final = "run_limit_exceeded"
 
 
-@dataclass(frozen=True, slots=True)
-class Accounting:
+class Accounting(msgspec.Struct, frozen=True):
     """Rollouts that the plan holds, that failed, and that left neither a result nor a failure; None: not known."""
 
     expected: int | None = None
@@ -41,8 +41,7 @@ def accounting_of(coverage: Coverage) -> Accounting:
     return Accounting(coverage.planned, coverage.failed, missing)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """The shares of the expected rollouts that may fail, be missing or be unhealthy; None: any share."""
 
     failed: float | None = None
@@ -50,8 +49,7 @@ class Limits:
     unhealthy: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A file that was checked."""
 
     name: str
@@ -59,8 +57,7 @@ class Source:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(msgspec.Struct, frozen=True):
     """Everything a summary tells of a run, but for its tasks."""
 
     counts: Counts
@@ -110,8 +107,7 @@ class Health:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class HealthSummary:
+class HealthSummary(msgspec.Struct, frozen=True):
     """What a health check came to, and where its reports lie."""
 
     health: Health

@@ -9,7 +9,8 @@ Source: collection.md §7.2.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from rollbook.health.checks import BIT, CONSISTENTLY_UNHEALTHY, NO_SUCCESSFUL_CALLS
 from rollbook.health.finding import Verdict
@@ -17,8 +18,7 @@ from rollbook.health.finding import Verdict
 _FEWEST = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(msgspec.Struct, frozen=True):
     """One repeat of a task: its verdict, whether its turns' calls are all known, and whether one of them succeeded."""
 
     verdict: Verdict
@@ -26,8 +26,7 @@ class Repeat:
     has_success: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TaskHealth:
+class TaskHealth(msgspec.Struct, frozen=True):
     """What is said of a task; `flagged` and `unobserved` are bits of the table of checks."""
 
     repeats: int

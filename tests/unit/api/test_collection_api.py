@@ -7,7 +7,7 @@ from omegaconf import OmegaConf
 from rollbook.api.evaluation import evaluate
 from rollbook.api.request import EvaluationRequest, ServeMode, deployment_for
 from rollbook.api.rollout_collection import RolloutCollectionHelper
-from rollbook.api.unsupported import LATER, WITHOUT_EFFECT, refuse_unsupported
+from rollbook.api.unsupported import LATER, TIMED, WITHOUT_EFFECT, refuse_unsupported
 from rollbook.config import parser
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.errors import (
@@ -126,8 +126,8 @@ def test_preprocessing_neither_mutates_rows_nor_needs_a_deployment():
     assert examples == adding(2)
 
 
-@pytest.mark.parametrize("option", [{"long_rollout_s": 5.0}, {"max_unhealthy_fraction": 0.1}])
-def test_an_option_that_would_be_ignored_is_refused_by_name(option):
+@pytest.mark.parametrize("option", [{"long_rollout_s": 5.0}, {"timing_summary_interval_s": 5.0}])
+def test_an_option_of_a_table_that_nothing_turned_on_is_refused_by_name(option):
     settings = RolloutCollectionConfig(input_jsonl_fpath="i", output_jsonl_fpath="o", **option)
     with pytest.raises(ConfigError, match=next(iter(option))):
         refuse_unsupported(settings)
@@ -185,7 +185,9 @@ ACTED_ON = {
     *("dispatch_longest_first", "group_scored", "max_reply_bytes", "rollout_collection_driver"),
     *("rollout_connect_timeout_s", "server_queue_metrics_urls", "server_queue_sample_interval_s"),
     *("count_failure_classes_as_zero", "count_missing_rollouts_as_zero", "min_coverage"),
-    *("max_failed_fraction", "max_missing_fraction"),
+    *("max_failed_fraction", "max_missing_fraction", "max_unhealthy_fraction"),
+    *("disable_health_check", "health_check_ignored_checks", "health_check_workers"),
+    *("dispatch_start_report_within_s", *TIMED),
 }
 
 
