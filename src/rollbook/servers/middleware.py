@@ -1,7 +1,8 @@
 """Cancels a handler whose client has gone, so that an aborted rollout frees what it held down the chain.
 
 Rules:
-* This is the outermost layer and the sole reader of `receive`; it relays the body and then waits for the disconnect.
+* A server that tells when a client goes (`CLIENT_GONE`) is asked to. Of any other this outermost layer is the sole
+  reader of `receive`; it relays the body and then waits for the disconnect.
 * A disconnect before the reply is complete cancels the handler, waits for it, and sends nothing.
 * A call from inside the process is cancelled by its caller's task, so it passes through.
 
@@ -18,6 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _LOG = logging.getLogger(__name__)
 _LOG_EVERY: Final = 100
 IN_PROCESS_EXTENSION: Final = "rollbook.in_process"
+CLIENT_GONE: Final = "rollbook.client_gone"
+"""The extension of a scope that takes what is to be called when the client has gone; None takes it back."""
 WHOLE_EXCHANGE: Final = "rollbook.whole_exchange"
 
 
@@ -43,29 +46,31 @@ class _Exchange:
     As a context it ends quietly when the client has gone, whatever the handler raised.
     """
 
-    __slots__ = ("_handler", "_inbox", "_receive", "_send", "complete", "gone", "on_cancel")
+    __slots__ = ("_handler", "_send", "complete", "gone", "on_cancel")
 
-    def __init__(self, receive: Receive, send: Send, on_cancel: Callable[[], None]) -> None:
-        self._receive = receive
+    def __init__(self, send: Send, on_cancel: Callable[[], None]) -> None:
         self._send = send
-        self._inbox: asyncio.Queue[Message] = asyncio.Queue()
         self._handler = asyncio.current_task()
         self.on_cancel = on_cancel
         self.gone = False
         self.complete = False
 
-    async def watch(self) -> None:
-        """Relay what the client sends, and cancel the handler when it has gone before it has its reply."""
-        while not self.gone:
-            message = await self._receive()
-            self.gone = message["type"] == "http.disconnect"
-            self._inbox.put_nowait(message)
+    async def relay(self, receive: Receive, inbox: "asyncio.Queue[Message]") -> None:
+        """Relay what the client sends until it has gone."""
+        left = False
+        while not left:
+            message = await receive()
+            left = message["type"] == "http.disconnect"
+            self.gone = left
+            inbox.put_nowait(message)
+        self.leave()
+
+    def leave(self) -> None:
+        """Cancel the handler of a client that has gone before it has its reply."""
+        self.gone = True
         if not self.complete and self._handler is not None:
             self.on_cancel()
             self._handler.cancel()
-
-    async def receive(self) -> Message:
-        return await self._inbox.get()
 
     async def send(self, message: Message) -> None:
         if self.gone and not self.complete:
@@ -93,14 +98,28 @@ class ClientDisconnectCancellationMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or IN_PROCESS_EXTENSION in scope.get("extensions", ()):
+        extensions = scope.get("extensions") or {}
+        if scope["type"] != "http" or IN_PROCESS_EXTENSION in extensions:
             await self.app(scope, receive, send)
             return
-        exchange = _Exchange(receive, send, lambda: self._note(scope))
-        watch = asyncio.ensure_future(exchange.watch())
+        exchange = _Exchange(send, lambda: self._note(scope))
+        tell = extensions.get(CLIENT_GONE)
+        if tell is None:
+            await self._relayed(scope, receive, exchange)
+            return
+        tell(exchange.leave)
         try:
             with exchange:
-                await self.app(scope, exchange.receive, exchange.send)
+                await self.app(scope, receive, exchange.send)
+        finally:
+            tell(None)
+
+    async def _relayed(self, scope: Scope, receive: Receive, exchange: _Exchange) -> None:
+        inbox: asyncio.Queue[Message] = asyncio.Queue()
+        watch = asyncio.ensure_future(exchange.relay(receive, inbox))
+        try:
+            with exchange:
+                await self.app(scope, inbox.get, exchange.send)
         finally:
             watch.cancel()
 

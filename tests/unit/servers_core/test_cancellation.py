@@ -4,6 +4,7 @@ import pytest
 
 from rollbook.servers.http.embedded_registry import register_embedded, unregister_embedded
 from rollbook.servers.http.http_client import request
+from rollbook.servers.middleware import ClientDisconnectCancellationMiddleware
 from unit.servers_core.stand_ins import behind_a_socket, probe
 
 LIMIT = 5.0
@@ -78,3 +79,43 @@ async def test_a_timeout_of_the_caller_cancels_the_embedded_handler():
             await server._left.wait()
     finally:
         unregister_embedded(embedded)
+
+
+async def test_a_handler_is_cancelled_by_a_disconnect_that_its_server_tells_by_a_message():
+    messages = [{"type": "http.request", "body": b"", "more_body": False}, {"type": "http.disconnect"}]
+    entered, left, sent = asyncio.Event(), asyncio.Event(), []
+
+    async def waiting(scope, receive, send):
+        assert (await receive())["type"] == "http.request"
+        entered.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            left.set()
+
+    async def receive():
+        if len(messages) == 1:
+            await entered.wait()
+        return messages.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    async with asyncio.timeout(LIMIT):
+        scope = {"type": "http", "method": "POST", "path": "/wait"}
+        await ClientDisconnectCancellationMiddleware(waiting)(scope, receive, send)
+    assert left.is_set()
+    assert sent == []
+
+
+async def test_a_client_that_goes_after_its_reply_cancels_nobody():
+    server = probe()
+    async with behind_a_socket(server.build_app()) as url, asyncio.timeout(LIMIT):
+        reader, writer = await asyncio.open_connection(*url.removeprefix("http://").split(":"))
+        for _ in range(2):
+            writer.write(b"GET /livez HTTP/1.1\r\nhost: it\r\n\r\n")
+            assert await reader.readuntil(b'{"status":"ok"}')
+        writer.close()
+        await writer.wait_closed()
+        call = await cancelled_while_waiting(server, url)
+        assert call.cancelled()

@@ -9,22 +9,25 @@ Source: servers.md §3.2.
 
 import asyncio
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, cast
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from rollbook.servers.http.socket_options import tune_socket
+from rollbook.servers.middleware import CLIENT_GONE
 
 KEEP_ALIVE_SECONDS: Final = 30
 GRACEFUL_SHUTDOWN_SECONDS: Final = 0.5
 
 
 class KeepAliveProtocol(HttpToolsProtocol):
-    """HTTP/1.1 over connections that the kernel probes while they are idle."""
+    """HTTP/1.1 over connections that the kernel probes while they are idle, and which tell when a client has gone."""
+
+    _gone: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # narrower, as in uvicorn
         """Set the socket's options when a client connects."""
@@ -32,6 +35,21 @@ class KeepAliveProtocol(HttpToolsProtocol):
         if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6}:
             tune_socket(sock)
         super().connection_made(transport)
+
+    def on_message_begin(self) -> None:
+        """Offer the request that begins to tell when its client has gone."""
+        super().on_message_begin()
+        cast("Scope", self.scope)["extensions"] = {CLIENT_GONE: self._when_gone}
+
+    def _when_gone(self, call: Callable[[], None] | None) -> None:
+        """Call this when the client goes; a connection serves one request at a time."""
+        self._gone = call
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the request that is served, if any."""
+        super().connection_lost(exc)
+        if self._gone is not None:
+            self._gone()
 
 
 class _QuietServer(uvicorn.Server):
