@@ -1,5 +1,8 @@
 """Which rollouts saved rows complete.
 
+Rules:
+* A rollout is counted once, however many rows it has.
+
 Source: collection.md §6.7, §21.4.26.
 """
 

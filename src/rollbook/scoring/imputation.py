@@ -11,8 +11,10 @@ Source: collection.md §4.9, §4.11, §6.5, §21.1.6, §21.7(b); vectors V11, V1
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+import msgspec
 
 from rollbook.records.columns import PLANNED, packed_key, unpacked_key
 from rollbook.records.disposition import Disposition, Rules
@@ -47,8 +49,7 @@ _ABOUT_THE_FAILURE: Final = frozenset({STATUS_FAILURE_KIND_KEY, FAILURE_REASON_K
 _NEVER_ADDED: Final = frozenset({RESPONSE_KEY, RESPONSES_CREATE_PARAMS_KEY})
 
 
-@dataclass(frozen=True, slots=True)
-class Counting:
+class Counting(msgspec.Struct, frozen=True):
     """What was chosen to count as zero: failures of these classes, and rollouts that left nothing.
 
     A failure that its producer marked counts whatever was chosen.
@@ -61,8 +62,7 @@ class Counting:
 NOTHING_COUNTED: Final = Counting()
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(msgspec.Struct, frozen=True):
     """A rollout that has no result and counts as zero.
 
     `why` is `class` or `mark`, where a failure counts that lies at `place` (None where it is not known), or `missing`.
@@ -134,9 +134,8 @@ def _chosen(standings: Standings, counting: Counting, rules: Rules) -> Iterator[
     kinds = standings.kinds_of_ending
     if not counting.missing and not any(_why_it_counts(kind, counting) for kind in kinds):
         return
-    by_itself = replace(rules, group_scored=False)
     for number in _without_result(standings, kinds):
-        standing = standings.standing(unpacked_key(number), by_itself)
+        standing = standings.standing(unpacked_key(number), rules)
         why = _why(standing, counting)
         if why is not None:
             yield _named(standings, number, standing, why)

@@ -53,7 +53,7 @@ class RetryBias:
         return self.interval is not None and not self.interval.low <= 0 <= self.interval.high
 
 
-class Try(NamedTuple):
+class Measurement(NamedTuple):
     """A scored rollout: of which task and agent, whether a later attempt was needed, and its reward."""
 
     task: int
@@ -79,10 +79,10 @@ class _Spread:
     tasks: int = 0
     squares: ExactSum = field(default_factory=ExactSum)
 
-    def add(self, tries: list[Try]) -> None:
+    def add(self, scored: list[Measurement]) -> None:
         self.tasks += 1
         influence = math.fsum(
-            (1 if one.later else -1) * (one.reward - self.means[one.later]) / self.counts[one.later] for one in tries
+            (1 if one.later else -1) * (one.reward - self.means[one.later]) / self.counts[one.later] for one in scored
         )
         self.squares.add((influence * influence,))
 
@@ -96,17 +96,17 @@ def retry_biases(standings: Standings) -> tuple[RetryBias, ...]:
     """Return the comparison for every agent that has scored rollouts of both kinds, by name."""
     if not any(standings.table.attempts):
         return ()
-    return compared(lambda: _tries(standings))
+    return compared(lambda: _scored(standings))
 
 
-def compared(tries: Callable[[], Iterable[Try]]) -> tuple[RetryBias, ...]:
-    """Return the comparison of `tries`, whose tasks come one after the other; they are gone through twice."""
+def compared(scored: Callable[[], Iterable[Measurement]]) -> tuple[RetryBias, ...]:
+    """Return the comparison of `scored`, whose tasks come one after the other; they are gone through twice."""
     sums: defaultdict[str | None, _Two] = defaultdict(_Two)
-    for one in tries():
+    for one in scored():
         (sums[one.agent].later if one.later else sums[one.agent].first).add([one.reward])
     spreads = {agent: spread for agent, two in sums.items() if (spread := _spread(two)) is not None}
-    for _, of_task in groupby(tries() if spreads else (), itemgetter(0)):
-        by_agent: defaultdict[str | None, list[Try]] = defaultdict(list)
+    for _, of_task in groupby(scored() if spreads else (), itemgetter(0)):
+        by_agent: defaultdict[str | None, list[Measurement]] = defaultdict(list)
         for one in of_task:
             by_agent[one.agent].append(one)
         for agent, theirs in by_agent.items():
@@ -132,11 +132,11 @@ def _bias(agent: str | None, spread: _Spread) -> RetryBias:
     return RetryBias(agent, first, later, first_mean, later_mean, difference, interval)
 
 
-def _tries(standings: Standings) -> Iterator[Try]:
+def _scored(standings: Standings) -> Iterator[Measurement]:
     columns, table = standings.columns, standings.table
     for number, seat in standings.in_order():
         row = columns.row[seat]
         if row != NO_ROW and table.kinds[row] == SCORED_KIND:
             planned = bool(columns.flags[seat] & PLANNED)
             agent = columns.names[columns.group[seat]][0] if planned else table.sources[table.origins[row]][1]
-            yield Try(number >> 32, agent, table.attempts[row] > 0, table.rewards[row])
+            yield Measurement(number >> 32, agent, table.attempts[row] > 0, table.rewards[row])
