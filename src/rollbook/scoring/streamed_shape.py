@@ -163,7 +163,7 @@ def _sampler(keys: _Kinds) -> Callable[[Text], msgspec.Raw]:
     """Return what makes samples of rows of these keys."""
     shown = [name for name in (*keys, PERF_KEY) if name not in BULKY_KEYS]
     fields: list[tuple[str, Any, Any]] = [
-        (f"_{number}", msgspec.Raw, _absent(name)) for number, name in enumerate(shown)
+        (f"_{number}", msgspec.Raw, _lacking(name)) for number, name in enumerate(shown)
     ]
     kept = msgspec.defstruct(
         "_Kept", [(name, msgspec.Raw, None) for name in _KEPT_OF_RESPONSE], gc=False, omit_defaults=True
@@ -211,11 +211,11 @@ def light_fields(row: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
 
 def _row_type(keys: _Kinds, usage: _Kinds) -> type[msgspec.Struct]:
     """Return the type of rows with these keys and no others."""
-    used = [(attribute, _type_of(usage[name]), _absent(name)) for name, attribute in _attributes(usage).items()]
+    used = [(attribute, _type_of(usage[name]), _lacking(name)) for name, attribute in _attributes(usage).items()]
     usage_type = msgspec.defstruct("_Usage", used, forbid_unknown_fields=True, gc=False)
     usage_field: Any = usage_type if usage else None
-    absent = msgspec.field(default_factory=usage_type) if usage else None
-    response = msgspec.defstruct("_Response", [(USAGE, usage_field, absent)], gc=False)
+    lacking = msgspec.field(default_factory=usage_type) if usage else None
+    response = msgspec.defstruct("_Response", [(USAGE, usage_field, lacking)], gc=False)
     attributes = _attributes(keys)
     fields = [
         ("task", _Index, msgspec.field(name=TASK_INDEX_KEY_NAME)),
@@ -223,7 +223,7 @@ def _row_type(keys: _Kinds, usage: _Kinds) -> type[msgspec.Struct]:
         ("masked", Any, msgspec.field(name=MASK_SAMPLE_KEY, default=None)),
         ("perf", JsonObject | None, msgspec.field(name=PERF_KEY, default=None)),
         ("response", response, msgspec.field(default_factory=response)),
-        *((attributes[name], _type_of(kinds), _absent(name)) for name, kinds in keys.items()),
+        *((attributes[name], _type_of(kinds), _lacking(name)) for name, kinds in keys.items()),
     ]
     return msgspec.defstruct("_Row", fields, forbid_unknown_fields=True, gc=False)
 
@@ -237,7 +237,7 @@ def _type_of(kinds: set[int]) -> Any:
     return wanted
 
 
-def _absent(name: str) -> Any:
+def _lacking(name: str) -> Any:
     return msgspec.field(name=name, default=None)
 
 
