@@ -3,7 +3,11 @@
 import json
 
 import pytest
+from omegaconf import OmegaConf
 
+from rollbook.api.evaluation import evaluate
+from rollbook.api.request import EvaluationRequest, ServeMode
+from rollbook.config.collection import RolloutCollectionConfig
 from run_folder import RunFolder, json_reply, replies, rows_of, status_reply
 from stub import AGENT, adding, serving
 
@@ -228,3 +232,26 @@ def test_rollouts_that_were_tried_again_are_compared_with_those_that_were_not(st
     assert coverage_of(folder)["retries"]["rollouts_retried"] == 3
     text = " ".join(folder.resume(stub).text.split())
     assert "retried 0.000 of 3, first try 1.000 of 3: difference -1.000" in text
+
+
+class BrokenTracker:
+    """What takes a run's numbers, and fails from its `good`th call on."""
+
+    def __init__(self, good):
+        self.left = good
+
+    def log(self, _metrics, _step):
+        self.left -= 1
+        if self.left < 0:
+            raise RuntimeError("500 from the tracker")
+
+
+@pytest.mark.parametrize("good", [0, 1])
+async def test_a_tracker_that_fails_costs_neither_metrics_nor_scores(stub, tmp_path, good):
+    folder = folder_of(tmp_path, 3)
+    settings = RolloutCollectionConfig(input_jsonl_fpath=str(folder.input), output_jsonl_fpath=str(folder.output))
+    request = EvaluationRequest(settings, OmegaConf.create(stub.config()), ServeMode.NONE, sink=BrokenTracker(good))
+    result = await evaluate(request)
+    assert [agent.mean for agent in result.scores.agents] == [1.0]
+    assert metrics_of(folder)["mean/reward"] == 1.0
+    assert coverage_of(folder)["scored"] == 3
