@@ -14,6 +14,7 @@ from typing import Final
 from aiohttp import ClientConnectionError, ClientResponse, ServerTimeoutError
 from fastapi import FastAPI, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from rollbook import (
     AgentServerRef,
@@ -93,10 +94,19 @@ class LegacyAgentServer(SimpleServer):
         return relayed
 
 
+class Relay(StreamingResponse):
+    """A reply that is sent as it arrives; every server's outermost layer ends it when the client has gone."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, without a task of its own that waits for the client to go."""
+        del scope, receive
+        await self.stream_response(send)
+
+
 async def as_it_arrives(reply: ClientResponse) -> Response:
-    """Return `reply` for passing on; one of this process is whole."""
-    if type(reply) is ClientResponse:
-        return StreamingResponse(chunks(reply), reply.status)
+    """Return `reply` for passing on; one of this process is whole, and so is one that has arrived with its headers."""
+    if type(reply) is ClientResponse and not reply.content.is_eof():
+        return Relay(chunks(reply), reply.status)
     return Response(await reply.read(), reply.status)
 
 
