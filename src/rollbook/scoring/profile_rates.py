@@ -8,13 +8,17 @@ Rules:
 Source: collection.md §6.4, §9.4; Chen et al. 2021 (arXiv:2107.03374), §2.1; cases RC-74, RC-77.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from rollbook.scoring.pass_at_k import pass_at_k
 from rollbook.scoring.profile_filter import PASS
 from rollbook.scoring.spread import mean, sample_std
+
+SHOWN_KS: Final = tuple(1 << power for power in range(11))
+"""The k of which pass@k is told, as far as a task has so many samples."""
 
 _BINARY: Final = frozenset((0.0, 1.0))
 
@@ -42,9 +46,26 @@ class TaskRates:
         n = len(self.rewards)
         if not 0 < k <= n:
             return None
-        if _BINARY.issuperset(self.rewards):
-            return pass_at_k(n, round(sum(self.rewards)), k)
-        return max(self.rewards[:k])
+        correct = self.correct
+        return max(self.rewards[:k]) if correct is None else pass_at_k(n, correct, k)
+
+    @property
+    def correct(self) -> int | None:
+        """How many samples are right, None where a reward is neither 0 nor 1."""
+        return round(sum(self.rewards)) if _BINARY.issuperset(self.rewards) else None
+
+    def shown(self) -> dict[int, float]:
+        """Return pass@k for each of `SHOWN_KS` of which there are so many samples."""
+        correct = self.correct
+        if correct is not None:
+            return binary_rates(len(self.rewards), correct)
+        return {k: max(self.rewards[:k]) for k in SHOWN_KS if k <= len(self.rewards)}
+
+
+@lru_cache(maxsize=1 << 16)
+def binary_rates(n: int, correct: int) -> dict[int, float]:
+    """Return pass@k for each of `SHOWN_KS` up to `n` samples, `correct` of which are right."""
+    return {k: pass_at_k(n, correct, k) for k in SHOWN_KS if k <= n}
 
 
 _FIGURES: Final[Mapping[str, Callable[[TaskRates], float | None]]] = {
@@ -55,17 +76,3 @@ _FIGURES: Final[Mapping[str, Callable[[TaskRates], float | None]]] = {
     "max": lambda task: max(task.rewards, default=None),
     "min": lambda task: min(task.rewards, default=None),
 }
-
-
-def pass_rates(tasks: Iterable[TaskRates], ks: Sequence[int]) -> tuple[Mapping[int, float], Mapping[int, int]]:
-    """Return the mean of pass@k over the tasks that have k samples, and how many tasks have fewer, for each k."""
-    sums, counts, short = dict.fromkeys(ks, 0.0), dict.fromkeys(ks, 0), dict.fromkeys(ks, 0)
-    for task in tasks:
-        for k in ks:
-            rate = task.pass_at(k)
-            if rate is None:
-                short[k] += 1
-            else:
-                sums[k] += rate
-                counts[k] += 1
-    return {k: sums[k] / counts[k] for k in ks if counts[k]}, short

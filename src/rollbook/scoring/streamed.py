@@ -13,6 +13,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from operator import lt
 
+import msgspec
+
 from rollbook.errors import InputError
 from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject
@@ -28,6 +30,8 @@ Sink = Callable[[bytes], object]
 """Takes the entry of one task: a JSON object, compact."""
 Expected = Callable[[int], int | None]
 """How many rollouts of a task were planned; tasks are asked for in order."""
+Shown = Callable[[int, Text], msgspec.Raw]
+"""What an entry shows of a task, by its number and the first of its rows that measure."""
 
 
 def _unknown(task: int) -> int | None:  # noqa: ARG001  nothing is known of any task
@@ -38,12 +42,14 @@ class StreamedMetrics:
     """The metrics of rows that are added in (task, rollout) order.
 
     Each task's entry goes to `sink` once its last row was added. `expected` says how many rollouts of a task were
-    planned; where it does not know, those at hand are taken for all.
+    planned; where it does not know, those at hand are taken for all. `shown` says what an entry shows of its task;
+    without it, the first row that measures, light.
     """
 
-    def __init__(self, sink: Sink, expected: Expected = _unknown) -> None:
+    def __init__(self, sink: Sink, expected: Expected = _unknown, shown: Shown | None = None) -> None:
         self._sink = sink
         self._expected = expected
+        self._shown = shown
         self._shape = RowShape()
         self._names: Names = ()
         self._entries = TaskEntries(())
@@ -105,7 +111,8 @@ class StreamedMetrics:
         self._counts.measured += len(rows)
         self._counts.measured_tasks += 1
         self._repeats.add(rows, self._names)
-        self._sink(self._entries.entry(rows, columns, self._shape.sample(first), self._expected(self._task)))
+        sample = self._shape.sample(first) if self._shown is None else self._shown(self._task, first)
+        self._sink(self._entries.entry(rows, columns, sample, self._expected(self._task)))
 
     def _add_perfs(self, perfs: tuple[object, ...]) -> None:
         if perfs.count(None) == len(perfs):

@@ -2,8 +2,10 @@
 
 import pytest
 
+from rollbook.scoring.profile import Task
 from rollbook.scoring.profile_filter import FilterError, names_in, parsed
-from rollbook.scoring.profile_rates import TaskRates, pass_rates
+from rollbook.scoring.profile_rates import TaskRates
+from rollbook.scoring.profile_totals import LabelTotals
 
 FOUR = TaskRates((0.0, 1.0, 0.0, 0.0), 5)
 
@@ -74,12 +76,18 @@ def test_a_task_without_a_scored_rollout_has_no_mean_and_is_all_missing():
 
 
 def test_pass_at_k_counts_only_tasks_with_k_samples_and_tells_of_the_others():
-    tasks = [TaskRates((0.0, 0.0), 5), TaskRates((1.0, 0.0, 0.0, 0.0), 4), TaskRates((1.0,), 1)]
+    totals = LabelTotals("a", other_ks=(5,))
+    for index, rewards in enumerate(([0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [1.0])):
+        totals.add(Task(index, None, rewards, planned=5, measured=len(rewards)))
 
-    rates, short = pass_rates(tasks, (1, 2, 5))
+    assert totals.pass_rates() == {1: (pytest.approx((0 + 0.25 + 1) / 3), 3), 2: (pytest.approx(0.25), 2), 4: (1.0, 1)}
+    assert totals.tasks == totals.partial == 3
 
-    assert rates == {1: pytest.approx((0 + 0.25 + 1) / 3), 2: pytest.approx(0.25)}
-    assert short == {1: 0, 2: 1, 5: 3}
+
+def test_what_is_shown_of_a_task_is_what_is_asked_of_it():
+    for rewards in ((0.0,) * 5, (1.0, 0.0, 1.0), (0.5, 0.2, 0.9), ()):
+        rates = TaskRates(rewards, 5)
+        assert rates.shown() == {k: rates.pass_at(k) for k in (1, 2, 4) if k <= len(rewards)}
 
 
 def test_rewards_between_0_and_1_pass_with_the_best_of_the_first_k():

@@ -1,0 +1,101 @@
+"""A profile, for people and for programs.
+
+Rules:
+* What a condition dropped, and what it could not decide, stands beside what it kept.
+* pass@k names how many tasks it is the mean of, and how many have too few samples for it.
+
+Source: collection.md §9.4; case RC-74.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from rollbook.records.json_values import JsonObject
+from rollbook.scoring.profile_totals import Kept, LabelTotals, Profile
+
+SCHEMA_VERSION: Final = 1
+_LISTED: Final = 3
+
+
+def profile_text(profile: Profile) -> str:
+    """Return what a profile came to, a few lines a label."""
+    return "\n".join(_lines(profile))
+
+
+def _lines(profile: Profile) -> Iterator[str]:
+    more = f" and {len(profile.runs) - _LISTED} more" if len(profile.runs) > _LISTED else ""
+    yield f"Profile of {', '.join(profile.runs[:_LISTED])}{more}"
+    if not profile.has_plan:
+        yield "There are no materialized inputs: what is at hand is taken for all that was planned."
+    for totals in profile.labels:
+        yield from _label_lines(totals)
+    if profile.kept is not None:
+        yield from _kept_lines(profile.kept)
+    yield from (f"{name:8} {path}" for name, path in profile.files.items())
+
+
+def _label_lines(totals: LabelTotals) -> Iterator[str]:
+    share = 100 * totals.found / totals.planned if totals.planned else 0.0
+    yield (
+        f"{totals.label or 'all rollouts'}: {totals.tasks} tasks, {totals.complete} complete, "
+        f"{totals.partial} partial, {totals.missing} missing; "
+        f"{totals.found} of {totals.planned} rollouts ({share:.1f} %)"
+        + (f", {totals.masked} masked and left out" if totals.masked else "")
+    )
+    mean = "no reward" if totals.mean_reward is None else f"mean reward {totals.mean_reward:.4f}"
+    yield f"  {mean}, {totals.scored} scored"
+    for k, (rate, tasks) in totals.pass_rates().items():
+        few = totals.tasks - tasks
+        said = f" ({few} of {totals.tasks} tasks have fewer than {k} samples and are not in it)" if few else ""
+        yield f"  pass@{k} {rate:.4f} over {tasks} tasks{said}"
+
+
+def _kept_lines(kept: Kept) -> Iterator[str]:
+    yield f"Kept {kept.kept} of {kept.tasks} tasks for which {kept.text}"
+    yield f"  {kept.dropped} dropped because it does not hold"
+    for reason, count in sorted(kept.undefined.items()):
+        yield f"  {count} not kept because it is undefined: {reason}"
+
+
+def profile_json(profile: Profile) -> JsonObject:
+    """Return the same as one document."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "runs": list(profile.runs),
+        "has_materialized_inputs": profile.has_plan,
+        "labels": list(map(_label_json, profile.labels)),
+        "keep": None if profile.kept is None else _kept_json(profile.kept),
+        "files": dict(profile.files),
+        "damage": list(profile.damage),
+    }
+
+
+def _label_json(totals: LabelTotals) -> JsonObject:
+    rates: Mapping[int, tuple[float, int]] = totals.pass_rates()
+    return {
+        "label": totals.label,
+        "tasks": totals.tasks,
+        "complete": totals.complete,
+        "partial": totals.partial,
+        "missing": totals.missing,
+        "planned_rollouts": totals.planned,
+        "rollouts_with_a_result": totals.found,
+        "masked_rollouts": totals.masked,
+        "scored_rollouts": totals.scored,
+        "mean_reward": totals.mean_reward,
+        "pass_at_k": {
+            str(k): {"value": rate, "tasks": tasks, "tasks_with_fewer_samples": totals.tasks - tasks}
+            for k, (rate, tasks) in rates.items()
+        },
+    }
+
+
+def _kept_json(kept: Kept) -> JsonObject:
+    return {
+        "condition": kept.text,
+        "tasks": kept.tasks,
+        "kept": kept.kept,
+        "dropped": kept.dropped,
+        "undefined": dict(sorted(kept.undefined.items())),
+        "export": kept.exported,
+    }

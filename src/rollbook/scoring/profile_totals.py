@@ -1,0 +1,116 @@
+"""What a profile comes to, by label and altogether: completeness, pass rates, and what a condition kept.
+
+Rules:
+* A task of fewer than k samples is in no pass@k and is counted beside it.
+* What a condition did not keep is told with the reason: it does not hold, or something in it is undefined, and what.
+
+Source: collection.md §9.4; case RC-74.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rollbook.scoring.profile import Task
+from rollbook.scoring.profile_filter import PASS, Condition, names_in
+from rollbook.scoring.profile_rates import TaskRates
+
+NOTHING_SCORED: Final = "no rollout of it is scored"
+_FEW: Final = 2
+
+
+@dataclass(slots=True)
+class LabelTotals:
+    """The tasks of one label: how many are complete, partial or missing, and their pass rates.
+
+    `other_ks`: of which pass@k is told besides those that always are.
+    """
+
+    label: str | None
+    other_ks: Sequence[int] = ()
+    complete: int = 0
+    partial: int = 0
+    missing: int = 0
+    planned: int = 0
+    found: int = 0
+    masked: int = 0
+    scored: int = 0
+    mean_reward: float | None = None
+    _sums: dict[int, float] = field(default_factory=dict)
+    _tasks_of: Counter[int] = field(default_factory=Counter)
+
+    def add(self, task: Task[Any]) -> None:
+        """Count one task."""
+        if not task.found:
+            self.missing += 1
+        elif task.found < task.planned:
+            self.partial += 1
+        else:
+            self.complete += 1
+        self.planned += task.planned
+        self.found += task.found
+        self.masked += task.masked
+        self.scored += len(task.rewards)
+        rates = task.rates
+        others = {k: rate for k in self.other_ks if (rate := rates.pass_at(k)) is not None}
+        for k, rate in (rates.shown() | others).items():
+            self._sums[k] = self._sums.get(k, 0.0) + rate
+            self._tasks_of[k] += 1
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks there are."""
+        return self.complete + self.partial + self.missing
+
+    def pass_rates(self) -> Mapping[int, tuple[float, int]]:
+        """Return, for each k of which a task has so many samples, pass@k and how many tasks it is the mean of."""
+        return {k: (self._sums[k] / self._tasks_of[k], self._tasks_of[k]) for k in sorted(self._sums)}
+
+
+@dataclass(slots=True)
+class Kept:
+    """How many tasks a condition kept and dropped, and why; `text` is the condition as it was written."""
+
+    text: str
+    condition: Condition
+    kept: int = 0
+    dropped: int = 0
+    undefined: Counter[str] = field(default_factory=Counter)
+    exported: str | None = None
+
+    def verdict(self, rates: Sequence[TaskRates]) -> bool:
+        """Whether a task is kept whose rollouts achieved `rates`, by label: the condition holds under each."""
+        verdicts = [self.condition.holds(one.value) for one in rates]
+        if False in verdicts:
+            self.dropped += 1
+        elif None in verdicts:
+            self.undefined[self._reason(rates[verdicts.index(None)])] += 1
+        else:
+            self.kept += 1
+            return True
+        return False
+
+    def _reason(self, rates: TaskRates) -> str:
+        if not rates.rewards:
+            return NOTHING_SCORED
+        name = next(name for name in names_in(self.condition) if rates.value(name) is None)
+        needed = int(name.removeprefix(PASS)) if name.startswith(PASS) else _FEW
+        return f"{name} of fewer than {needed} samples"
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks were asked about."""
+        return self.kept + self.dropped + self.undefined.total()
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a profile came to: its labels, what a condition kept, where everything was written, and what is damaged."""
+
+    runs: Sequence[str]
+    labels: Sequence[LabelTotals]
+    kept: Kept | None
+    files: Mapping[str, str]
+    has_plan: bool
+    damage: Sequence[str] = ()

@@ -1,0 +1,226 @@
+"""`gym eval profile`: saved results → how hard each task is, in one pass, and the tasks that are worth keeping.
+
+Rules:
+* Rollouts of all runs come in one order, by task and repeat; rows are read where they lie and none is kept.
+* Profiles are by task, and by task and label where a task ran under several labels.
+* Nothing is written unless everything was read; what is planned and has no result is refused, or counted.
+
+Source: collection.md §1.2, §6.3, §6.4, §9.4; cases RC-74, RC-76, RC-77, RC-81, RC-82.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from rollbook.errors import LedgerError
+from rollbook.ledger.paths import agent_metrics_path_for, repeat_level_metrics_path_for, reward_profiling_path_for
+from rollbook.ledger.whole_file import WholeFile, made_aside
+from rollbook.records.columns import unpacked_key
+from rollbook.records.json_values import JsonObject
+from rollbook.records.keys import AGENT_REF_KEY
+from rollbook.records.reading import UNREADABLE
+from rollbook.scoring.profile import Kind, LabelProfile, Task
+from rollbook.scoring.profile_filter import PASS, names_in, parsed
+from rollbook.scoring.profile_rates import SHOWN_KS
+from rollbook.scoring.profile_totals import Kept, LabelTotals, Profile
+from rollbook.verbs.profile_entries import Entries
+from rollbook.verbs.profile_export import source_row
+from rollbook.verbs.profile_rows import RowReader
+from rollbook.verbs.profile_run import ProfiledRun, ProfileError, Seen, labels_of
+
+_NAMED: Final = 5
+
+
+def profile(
+    runs: Sequence[ProfiledRun],
+    output: Path,
+    *,
+    keep: str | None = None,
+    export: Path | None = None,
+    allow_partial_rollouts: bool = False,
+) -> Profile:
+    """Profile `runs` into the files beside `output`, and return what it came to.
+
+    `keep` is a condition on tasks; the source rows of those for which it holds go to `export`.
+
+    Raises:
+        FilterError: `keep` is no condition.
+        ProfileError: results are missing, there twice, or of no input.
+        LedgerError: a row cannot be read.
+
+    """
+    kept = None if keep is None else Kept(keep, parsed(keep))
+    if export is not None and any(run.plan is None for run in runs):
+        raise ProfileError(f"{export}: a task's row is in the materialized inputs, and they are not there")
+    for run in runs:
+        run.refuse_doubles()
+    if not allow_partial_rollouts:
+        _refuse_missing(runs)
+    with ExitStack() as holding:
+        profiling = _Profiling(runs, kept, output, export, holding)
+        profiling.take(_merged(runs))
+        return profiling.written()
+
+
+def _refuse_missing(runs: Iterable[ProfiledRun]) -> None:
+    missing = sum(run.missing() for run in runs)
+    if missing:
+        planned = sum(1 for run in runs for _ in run.rollouts())
+        without = (seen for run in runs for seen in run.rollouts() if seen.kind is Kind.NO_RESULT)
+        named = [str(unpacked_key(seen.number)) for seen in islice(without, _NAMED)]
+        listed = ", ".join(named) + (", …" if missing > _NAMED else "")
+        raise ProfileError(
+            f"{missing} of {planned} planned rollouts have no result ({listed}); finish the run, or profile what is "
+            "there with --allow-partial-rollouts"
+        )
+
+
+def _merged(runs: Sequence[ProfiledRun]) -> Iterator[Seen]:
+    rollouts = [run.rollouts() for run in runs]
+    return rollouts[0] if len(rollouts) == 1 else heapq.merge(*rollouts, key=itemgetter(0))
+
+
+class _Profiling:
+    """One pass over the rollouts, and what comes of it."""
+
+    def __init__(
+        self, runs: Sequence[ProfiledRun], kept: Kept | None, output: Path, export: Path | None, holding: ExitStack
+    ) -> None:
+        self._runs = runs
+        self._kept = kept
+        self._labels = labels_of(runs)
+        self._reader = RowReader(holding)
+        paths = {
+            "tasks": reward_profiling_path_for(output),
+            "agents": agent_metrics_path_for(output),
+            "repeats": repeat_level_metrics_path_for(output),
+        }
+        self._paths = paths | ({"kept": export} if export is not None else {})
+        self._making = {name: holding.enter_context(made_aside(path)) for name, path in self._paths.items()}
+        self._entries = Entries(self._making["tasks"].file, self._reader, several=len(set(self._labels.values())) > 1)
+        self._groups: dict[str | None, _Group] = {}
+        self._active: list[_Group] = []
+        self._other_ks = sorted(_ks_of(kept) - set(SHOWN_KS))
+
+    def take(self, rollouts: Iterable[Seen]) -> None:
+        """Take all rollouts in.
+
+        Raises:
+            ProfileError: one is there twice.
+            LedgerError: a row cannot be read.
+
+        """
+        last_task = last_number = -1
+        last_label: str | None = None
+        last_run = self._runs[0]
+        lines = {id(run): self._reader.results(run) for run in self._runs if run.paths.output.exists()}
+        for number, run, pair, kind, reward, row, _ in rollouts:
+            task, label = number >> 32, self._labels[pair]
+            if task != last_task:
+                self._end_task()
+            elif number == last_number and label == last_label:
+                raise _twice(number, run, last_run)
+            last_task, last_number, last_label, last_run = task, number, label, run
+            group = self._groups.get(label) or self._group(label)
+            if not group.is_active:
+                group.is_active = True
+                self._active.append(group)
+            try:
+                group.profile.add(task, run, kind, reward, b"" if kind is Kind.NO_RESULT else lines[id(run)](row))
+            except UNREADABLE as error:
+                raise LedgerError(f"{run.paths.output}: rollout {unpacked_key(number)}: {error}") from None
+        self._end_task()
+
+    def _group(self, label: str | None) -> "_Group":
+        group = self._groups[label] = _Group(label, self._other_ks, self._entries, self._entries.taking(label))
+        return group
+
+    def _end_task(self) -> None:
+        """Tell of the task that ended under every label that had it, and decide whether it is kept."""
+        told: dict[int, list[Task[ProfiledRun]]] = {}
+        for group in self._active:
+            group.profile.end_task()
+            group.is_active = False
+            for task in group.ended:
+                told.setdefault(id(task.origin), []).append(task)
+            group.ended.clear()
+        if len(self._active) > 1:
+            self._entries.by_label = True
+        self._active.clear()
+        if self._kept is not None:
+            for tasks in told.values():
+                if self._kept.verdict([task.rates for task in tasks]) and "kept" in self._making:
+                    self._export(tasks[0])
+
+    def _export(self, task: Task[ProfiledRun]) -> None:
+        line = self._reader.planned(task.origin, task.index)
+        if line is not None:
+            self._making["kept"].file.write(source_row(line) + b"\n")
+
+    def written(self) -> Profile:
+        """Write what is left to write, put the files in place, and return what everything came to."""
+        agents: list[JsonObject] = []
+        repeats: list[JsonObject] = []
+        for label, group in sorted(self._groups.items(), key=lambda one: str(one[0])):
+            metrics = group.profile.end()
+            ref = {} if label is None else {AGENT_REF_KEY: {"name": label}}
+            agents.append(metrics.agent_metrics | ref)
+            repeats += [entry | ref for entry in metrics.repeat_level_metrics]
+            group.totals.mean_reward = metrics.agent_metrics.get("mean/reward")
+        self._entries.end()
+        _write(self._making["agents"], agents)
+        _write(self._making["repeats"], repeats)
+        for file in self._making.values():
+            file.commit()
+        if self._kept is not None and "kept" in self._paths:
+            self._kept.exported = str(self._paths["kept"])
+        return Profile(
+            runs=[str(run.paths.output) for run in self._runs],
+            labels=[group.totals for _, group in sorted(self._groups.items(), key=lambda one: str(one[0]))],
+            kept=self._kept,
+            files={name: str(path) for name, path in self._paths.items()},
+            has_plan=all(run.plan is not None for run in self._runs),
+            damage=[said for run in self._runs for said in run.damage],
+        )
+
+
+class _Group:
+    """One label: its profile, its totals, and the tasks of it that ended and were not looked at yet."""
+
+    def __init__(
+        self,
+        label: str | None,
+        other_ks: Sequence[int],
+        entries: Entries,
+        on_entry: Callable[[Task[ProfiledRun], bytes], object],
+    ) -> None:
+        self.totals = LabelTotals(label, other_ks)
+        self.ended: list[Task[ProfiledRun]] = []
+        self.is_active = False
+        self.profile: LabelProfile[ProfiledRun] = LabelProfile(self._ended, on_entry, entries.sample)
+
+    def _ended(self, task: Task[ProfiledRun]) -> None:
+        self.totals.add(task)
+        self.ended.append(task)
+
+
+def _ks_of(kept: Kept | None) -> set[int]:
+    names = () if kept is None else names_in(kept.condition)
+    return {int(name.removeprefix(PASS)) for name in names if name.startswith(PASS)}
+
+
+def _twice(number: int, run: ProfiledRun, other: ProfiledRun) -> ProfileError:
+    return ProfileError(
+        f"rollout {unpacked_key(number)} is in {other.paths.output} and in {run.paths.output}: these runs number their "
+        "tasks independently or overlap; profile them one by one"
+    )
+
+
+def _write(making: WholeFile, value: list[JsonObject]) -> None:
+    making.file.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")

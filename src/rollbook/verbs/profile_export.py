@@ -1,0 +1,67 @@
+"""A planned row → the source row that it was made of, to be run again.
+
+Rules:
+* What a run adds goes: who the rollout is, where it was routed, which skills it had, and the seed of its repeat.
+* What a run changed for good stays: a prompt that was filled in, and parameters that it set for all rows.
+
+Source: collection.md §2.4 to §2.7, §2.10.
+"""
+
+from typing import Final
+
+import msgspec
+
+from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME
+from rollbook.records.json_values import JsonObject
+from rollbook.records.keys import RESPONSES_CREATE_PARAMS_KEY, SKILLS_REF_KEY
+from rollbook.records.nesting import not_too_deep
+
+_RESERVED: Final = "_ng_"
+_ROW: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_OBJECT: Final = msgspec.json.Decoder(dict[str, object])
+
+
+def source_row(line: bytes) -> bytes:
+    """Return the row that a run can be given again, compact, of a line of its plan.
+
+    Raises:
+        msgspec.DecodeError: the line is no JSON object.
+
+    """
+    row = _ROW.decode(not_too_deep(line))
+    kept = {key: value for key, value in row.items() if not key.startswith(_RESERVED) and key != SKILLS_REF_KEY}
+    if b'\\"seed\\"' in line and RESPONSES_CREATE_PARAMS_KEY in kept:
+        repeat = msgspec.json.decode(row.get(ROLLOUT_INDEX_KEY_NAME, msgspec.Raw(b"null")))
+        params = _without_seed(msgspec.json.decode(kept[RESPONSES_CREATE_PARAMS_KEY]), repeat)
+        kept[RESPONSES_CREATE_PARAMS_KEY] = msgspec.Raw(msgspec.json.encode(params))
+    return msgspec.json.encode(kept)
+
+
+def sample_of(line: bytes) -> msgspec.Raw:
+    """Return what a profile shows of a task: its planned row without its indices."""
+    row = _ROW.decode(not_too_deep(line))
+    for key in (TASK_INDEX_KEY_NAME, ROLLOUT_INDEX_KEY_NAME):
+        row.pop(key, None)
+    return msgspec.Raw(msgspec.json.encode(row))
+
+
+def _without_seed(params: object, repeat: object) -> object:
+    """Return request parameters without the seed that a run gave this repeat: its own number."""
+    metadata = params.get("metadata") if isinstance(params, dict) else None
+    if not isinstance(params, dict) or not isinstance(metadata, dict):
+        return params
+    body = _object_in(metadata.get("extra_body"))
+    if body is None or body.get("seed", repeat) != repeat or "seed" not in body:
+        return params
+    del body["seed"]
+    left = {key: value for key, value in metadata.items() if key != "extra_body"}
+    left |= {"extra_body": msgspec.json.encode(body).decode()} if body else {}
+    without = {key: value for key, value in params.items() if key != "metadata"}
+    return without | ({"metadata": left} if left else {})
+
+
+def _object_in(text: object) -> JsonObject | None:
+    try:
+        return _OBJECT.decode(not_too_deep(text.encode())) if isinstance(text, str) else None
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None

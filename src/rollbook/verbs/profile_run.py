@@ -1,0 +1,200 @@
+"""The rollouts of runs that are profiled: what stands of each, whose it is, its row and its task's row.
+
+Rules:
+* Standing decides: of a rollout the result that stands is taken, and none that was superseded.
+* A rollout that no plan holds, or that has two results of which neither says which is later, is refused.
+
+Source: collection.md §6.3, §9.4; cases RC-77, RC-81.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from rollbook.errors import LedgerError, RunError
+from rollbook.ledger.contradictions import placed
+from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.reader import OnDamage, not_a_record, plain_lines, records_in
+from rollbook.records.bulk import OnFault, fold_plan, fold_results
+from rollbook.records.columns import PLANNED, unpacked_key
+from rollbook.records.outcome import Masked, Result, Scored
+from rollbook.records.place import File
+from rollbook.records.standing import Standings
+from rollbook.records.table import NO_ROW
+from rollbook.scoring.profile import Kind
+from rollbook.verbs.status import read_run
+
+Pair = tuple[str | None, str | None]
+"""An agent and an environment server, as far as a row names them."""
+
+
+class ProfileError(RunError, ValueError):
+    """Rollouts that cannot be profiled as they are."""
+
+
+class Seen(NamedTuple):
+    """One rollout: its packed key, the run it is of, agent and server, what stands, its reward and its record's row."""
+
+    number: int
+    run: "ProfiledRun"
+    pair: Pair
+    kind: Kind
+    reward: float
+    row: int
+    planned: bool
+
+    @property
+    def task(self) -> int:
+        """The task that it is a repeat of."""
+        return self.number >> 32
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledRun:
+    """A run, folded. `plan` is None where there is none; then what is at hand is taken for all that was planned."""
+
+    paths: RunPaths
+    plan: Path | None
+    standings: Standings
+    damage: tuple[str, ...] = ()
+
+    def pairs(self) -> Iterator[Pair]:
+        """Yield the agents and servers that results and plan name, those of results first."""
+        sources, names = list(self.standings.table.sources), list(self.standings.columns.names)
+        yield from (sources[number][1:] for number in sorted(set(self.standings.table.origins)))
+        yield from (names[number] for number in sorted(set(self.standings.columns.group)))
+
+    def missing(self) -> int:
+        """Return how many planned rollouts have no result."""
+        columns, kinds = self.standings.columns, self.standings.table.kinds
+        no_result = [_kind(outcome) is Kind.NO_RESULT for outcome in self.standings.kinds_of_ending]
+        states = zip(columns.row, columns.flags, strict=True)
+        return sum(1 for row, flags in states if flags & PLANNED and (row == NO_ROW or no_result[kinds[row]]))
+
+    def rollouts(self) -> Iterator[Seen]:
+        """Yield every rollout that the plan or a result names, by task and repeat.
+
+        Raises:
+            ProfileError: a result is of a rollout that the plan does not hold.
+
+        """
+        table, columns = self.standings.table, self.standings.columns
+        rows, kinds, flags, origins, groups = columns.row, table.kinds, columns.flags, table.origins, columns.group
+        kind_of = list(map(_kind, self.standings.kinds_of_ending))
+        sources: list[Pair] = [(agent, server) for _, agent, server in table.sources]
+        names: list[Pair] = list(columns.names)
+        for number, seat in self.standings.in_order():
+            row, planned = rows[seat], bool(flags[seat] & PLANNED)
+            kind = Kind.NO_RESULT if row == NO_ROW else kind_of[kinds[row]]
+            if kind is Kind.NO_RESULT:
+                if planned:
+                    yield Seen(number, self, names[groups[seat]], kind, 0.0, row, planned)
+                continue
+            if not planned and self.plan is not None:
+                raise self._extra(number, row)
+            yield Seen(number, self, sources[origins[row]], kind, table.rewards[row], row, True)  # noqa: FBT003
+
+    def _extra(self, number: int, row: int) -> ProfileError:
+        place = placed(self.paths, self.standings.table.place(row))
+        return ProfileError(
+            f"{place}: rollout {unpacked_key(number)} is not among the inputs ({self.plan}): inputs and rollouts are "
+            "those of one run"
+        )
+
+    def refuse_doubles(self) -> None:
+        """Refuse results of one rollout of which nothing says which is the later one.
+
+        Raises:
+            ProfileError: there are such.
+
+        """
+        table = self.standings.table
+        for later, earlier in table.before.items():
+            both = isinstance(table.shape(later), Result) and isinstance(table.shape(earlier), Result)
+            numbered = table.run_id(later) is not None and table.attempt(later) != table.attempt(earlier)
+            if both and not numbered:
+                first, second = placed(self.paths, table.place(earlier)), placed(self.paths, table.place(later))
+                raise ProfileError(
+                    f"{second}: the rollout of {first} is there twice; every result is of another rollout"
+                )
+
+
+def _kind(outcome: object) -> Kind:
+    match outcome:
+        case Scored():
+            return Kind.SCORED
+        case Masked():
+            return Kind.MASKED
+        case _ if isinstance(outcome, Result):
+            return Kind.UNSCORED
+        case _:
+            return Kind.NO_RESULT
+
+
+def run_at(output: Path) -> ProfiledRun:
+    """Fold the run at `output`.
+
+    Raises:
+        NoRunError: none is there.
+
+    """
+    reading = read_run(output)
+    plan = reading.paths.materialized_inputs
+    damage = tuple(f"{one.place}: {one.what}" for one in reading.damage)
+    return ProfiledRun(reading.paths, plan if plan.exists() else None, reading.history.standings, damage)
+
+
+def run_of(inputs: Path, rollouts: Path) -> ProfiledRun:
+    """Fold the materialized `inputs` and the `rollouts` of a run, wherever they lie.
+
+    Raises:
+        ProfileError: one of the files is not there.
+
+    """
+    for path in (inputs, rollouts):
+        if not path.is_file():
+            raise ProfileError(f"{path}: no such file; give a run's files with --inputs and --rollouts, or its output")
+    paths = RunPaths(rollouts)
+    if inputs.resolve() == paths.materialized_inputs.resolve():
+        return run_at(rollouts)
+    damage: list[LedgerError] = []
+    standings = Standings()
+    fold_plan(plain_lines(inputs), standings, _faults(inputs, damage.append))
+    for record in records_in(paths.failures, File.FAILURES, None, damage.append):
+        standings.add(record)
+    fold_results(plain_lines(rollouts), standings, _faults(rollouts, damage.append))
+    return ProfiledRun(paths, inputs, standings, tuple(map(str, damage)))
+
+
+def _faults(path: Path, on_damage: OnDamage) -> OnFault:
+    return lambda number, error: on_damage(not_a_record(path, number, error))
+
+
+def labels_of(runs: Iterable[ProfiledRun]) -> Mapping[Pair, str | None]:
+    """Return what each agent and server is called: the agent where it has one server, else the server.
+
+    A planned rollout that names no server has the label of its agent's results.
+    """
+    pairs = list(dict.fromkeys((agent, server) for run in runs for agent, server in run.pairs()))
+    servers: dict[str | None, set[str]] = {}
+    for agent, server in pairs:
+        servers.setdefault(agent, set()).update(() if server is None else (server,))
+    wanted = {pair: _wanted(pair, servers) for pair in pairs}
+    claimed: dict[str | None, set[str | None]] = {}
+    for pair, label in wanted.items():
+        claimed.setdefault(label, set()).add(_who(pair, servers))
+    return {pair: label if len(claimed[label]) == 1 or pair[1] is None else pair[1] for pair, label in wanted.items()}
+
+
+def _wanted(pair: Pair, servers: Mapping[str | None, set[str]]) -> str | None:
+    """Return the agent where it has one server, else the server, and what there is of the two."""
+    agent, server = pair
+    first, second = (server, agent) if agent is None or len(servers[agent]) > 1 else (agent, server)
+    return second if first is None else first
+
+
+def _who(pair: Pair, servers: Mapping[str | None, set[str]]) -> str | None:
+    """Return the server that a pair stands for: its own, or the only one that its agent has."""
+    agent, server = pair
+    return server if server is not None else next(iter(servers[agent]), agent)
