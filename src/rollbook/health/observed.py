@@ -25,6 +25,7 @@ from rollbook.health.trajectory import (
     read_capture,
     read_trajectory,
 )
+from rollbook.records.keys import NG_FAILURE_CLASS_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.scoring.run_timing import TIMEOUT_KINDS
 
@@ -53,7 +54,7 @@ class _Row(msgspec.Struct):
     stage: Any = msgspec.field(name="stage_index", default=None)
     rollout_id: Any = msgspec.field(name="_ng_rollout_id", default=None)
     policy_model: Any = msgspec.field(name="ng_policy_model_server", default=None)
-    failure_class: Any = msgspec.field(name="_ng_failure_class", default=None)
+    failure_class: Any = msgspec.field(name=NG_FAILURE_CLASS_KEY, default=None)
     failure_kind: Any = None
     reward: Any = None
     timeouts: msgspec.Raw = _NO_BYTES

@@ -14,6 +14,8 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from rollbook.records.json_values import JsonObject
+
 _Natural = Annotated[int, msgspec.Meta(ge=0)]
 _Counting = Annotated[int, msgspec.Meta(ge=1)]
 _VERSIONS: Final = "1."
@@ -82,7 +84,7 @@ class ModelCall(msgspec.Struct):
     completed_at: Any = None
     duration_ms: int | float | None = None
     response: msgspec.Raw = msgspec.Raw()
-    response_metadata: dict[str, Any] | None = None
+    response_metadata: JsonObject | None = None
     token_stats: TokenStats | None = None
 
 

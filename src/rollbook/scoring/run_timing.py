@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from rollbook.records.keys import NG_FAILURE_CLASS_KEY, STATUS_FAILURE_KIND_KEY
+
 TIMEOUT_KINDS: Final = ("timeout_exceeded", "agent_timeout")
 """Failure classes and kinds that say that a limit of time ended a rollout."""
 _WIDTHS: Final = (20, 34, 26)
@@ -177,5 +179,5 @@ def timing_lines(rows: list[TimingRow]) -> list[str]:
 def tells_of_timeout(result: Mapping[str, object]) -> bool:
     """Whether a result, or the row of a failure, says that it ran into a limit of time."""
     events = result.get("timeouts")
-    kinds = (result.get("failure_kind"), result.get("_ng_failure_class"))
+    kinds = (result.get(STATUS_FAILURE_KIND_KEY), result.get(NG_FAILURE_CLASS_KEY))
     return bool(isinstance(events, list) and events) or any(kind in TIMEOUT_KINDS for kind in kinds)
