@@ -30,10 +30,14 @@ class AgentChoice:
 
 @dataclass(frozen=True, slots=True)
 class Agents:
-    """For each candidate the (baseline's, candidate's) agents that are compared; and those that are left out."""
+    """For each candidate the (baseline's, candidate's) agents that are compared; and those that are left out.
+
+    `lost`: those of the baseline that nobody left out by name, and that a candidate lacks.
+    """
 
     pairs: tuple[tuple[tuple[str, str], ...], ...]
     skipped: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 def compared_agents(choice: AgentChoice, baseline: Iterable[str], candidates: Sequence[Iterable[str]]) -> Agents:
@@ -58,7 +62,8 @@ def compared_agents(choice: AgentChoice, baseline: Iterable[str], candidates: Se
         )
     every = dict.fromkeys([*ours, *(name for each in theirs for name in each)])
     skipped = tuple(name for name in every if name not in shared)
-    return Agents(tuple(tuple((name, name) for name in shared) for _ in theirs), skipped)
+    lost = tuple(name for name in ours if name not in shared)
+    return Agents(tuple(tuple((name, name) for name in shared) for _ in theirs), skipped, lost)
 
 
 def _named(choice: AgentChoice, ours: Sequence[str], theirs: Sequence[Sequence[str]]) -> Agents:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from rollbook.compare.metric_difference import MetricRow
-from rollbook.compare.policy import Demand, OnInconclusive, Severity
+from rollbook.compare.policy import REWARD, Demand, OnInconclusive, Policy, Severity
 from rollbook.compare.row_difference import RowDifference
 
 BLOCKED: Final = 6
@@ -122,6 +122,14 @@ def ruled_by_metric(demand: Demand, facts: Facts, coverage: Sequence[float | Non
     yield data
     lacks = [] if enough else [said]
     yield from (_limited(demand, name, limit, facts, lacks) for name, limit in demand.limits)
+
+
+def ruled_by_agents(policy: Policy, lost: Sequence[str]) -> Iterator[RuleOutcome]:
+    """Yield that agents of the baseline have nothing to be held against, where there are such."""
+    if lost:
+        why = f"a candidate lacks {', '.join(lost)}; name the agents that are to be compared, if that is meant"
+        ruling = _UNDECIDED[policy.on_inconclusive]
+        yield RuleOutcome("all", REWARD, "agents", 0, len(lost), ruling, why)
 
 
 def without_data(demand: Demand, why: str) -> Iterator[RuleOutcome]:

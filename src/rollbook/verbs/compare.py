@@ -11,14 +11,16 @@ Source: collection.md §9.2.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
-from rollbook.compare.agents import compared_agents
+from rollbook.compare.agents import Agents, compared_agents
 from rollbook.compare.comparison import Candidate, Comparison
 from rollbook.compare.gate import (
     RuleOutcome,
     Ruling,
     gate_of,
     metric_facts,
+    ruled_by_agents,
     ruled_by_metric,
     ruled_by_rows,
     without_data,
@@ -32,6 +34,8 @@ from rollbook.ledger.paths import aggregate_metrics_path_for
 from rollbook.verbs.compare_metrics import read_metrics
 from rollbook.verbs.compare_policy import read_policy
 from rollbook.verbs.compare_rows import ComparedRows, Settings, compared_rows, has_rows
+
+_NO_AGENTS: Final = Agents(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +84,21 @@ def compare(wanted: Wanted) -> Comparison:
     policy = read_policy(wanted.policy) if wanted.policy else None
     demands = tuple(policy.demands()) if policy else ()
     wanted = replace(wanted, settings=_settings(wanted, policy))
-    rows, skipped, warnings = _rows(wanted, demands)
-    metrics, more_skipped, more_warnings = _metrics(wanted, needed=not rows)
+    rows, agents, warnings = _rows(wanted, demands)
+    metrics, metric_agents, more_warnings = _metrics(wanted, needed=not rows)
     if not rows and not any(metrics):
         raise ConfigError("; ".join([*warnings, *more_warnings]) or "there is nothing to compare")
+    lost = tuple(dict.fromkeys([*agents.lost, *metric_agents.lost]))
     candidates = []
     for place, run in enumerate(wanted.candidates):
         of_rows, of_metrics = rows[place] if rows else None, metrics[place] if metrics else ()
-        rules = tuple(_rules(demands, of_rows, of_metrics))
+        rules = (*_rules(demands, of_rows, of_metrics), *(ruled_by_agents(policy, lost) if policy else ()))
         ruling = gate_of(rules) if policy else None
         candidates.append(Candidate(run.label, of_metrics, of_rows.whole if of_rows else None, rules, ruling))
     return Comparison(
         baseline=wanted.baseline.label,
         candidates=tuple(candidates),
-        skipped_agents=tuple(dict.fromkeys([*skipped, *more_skipped])),
+        skipped_agents=tuple(dict.fromkeys([*agents.skipped, *metric_agents.skipped])),
         warnings=(*warnings, *more_warnings),
         alpha=wanted.settings.alpha,
         min_coverage=wanted.settings.min_coverage,
@@ -117,31 +122,31 @@ def _gravest(candidates: Sequence[Candidate]) -> Ruling | None:
     return gate_of(every) if any(candidate.ruling for candidate in candidates) else None
 
 
-def _rows(wanted: Wanted, demands: Sequence[Demand]) -> tuple[list[ComparedRows], tuple[str, ...], list[str]]:
+def _rows(wanted: Wanted, demands: Sequence[Demand]) -> tuple[list[ComparedRows], Agents, list[str]]:
     runs = (wanted.baseline, *wanted.candidates)
     if not wanted.by_rows:
-        return [], (), []
+        return [], _NO_AGENTS, []
     without = [run.label for run in runs if not run.has_rows]
     if without:
-        return [], (), [f"{', '.join(without)}: no rows are there, so metrics alone are compared"]
+        return [], _NO_AGENTS, [f"{', '.join(without)}: no rows are there, so metrics alone are compared"]
     outputs = [run.output for run in runs if run.output is not None]
     rows, agents = compared_rows(outputs[0], outputs[1:], wanted.settings, demands)
-    return rows, agents.skipped, []
+    return rows, agents, []
 
 
-def _metrics(wanted: Wanted, *, needed: bool) -> tuple[list[tuple[MetricComparison, ...]], tuple[str, ...], list[str]]:
+def _metrics(wanted: Wanted, *, needed: bool) -> tuple[list[tuple[MetricComparison, ...]], Agents, list[str]]:
     """Compare by metrics; where rows are compared as well, metrics that cannot be are told and left out."""
     if not wanted.by_metrics:
-        return [], (), []
+        return [], _NO_AGENTS, []
     try:
         return _compared_metrics(wanted)
     except ConfigError as error:
         if needed:
             raise
-        return [], (), [f"metrics are not compared: {error}"]
+        return [], _NO_AGENTS, [f"metrics are not compared: {error}"]
 
 
-def _compared_metrics(wanted: Wanted) -> tuple[list[tuple[MetricComparison, ...]], tuple[str, ...], list[str]]:
+def _compared_metrics(wanted: Wanted) -> tuple[list[tuple[MetricComparison, ...]], Agents, list[str]]:
     ours = _read(wanted.baseline)
     theirs = [_read(run) for run in wanted.candidates]
     agents = compared_agents(wanted.settings.agents, ours.entries, [side.entries for side in theirs])
@@ -150,7 +155,7 @@ def _compared_metrics(wanted: Wanted) -> tuple[list[tuple[MetricComparison, ...]
         for side, pairs in zip(theirs, agents.pairs, strict=True)
     ]
     warnings = [warning for side in (ours, *theirs) for warning in side.warnings]
-    return compared, agents.skipped, warnings
+    return compared, agents, warnings
 
 
 def _read(run: Run) -> MetricSide:

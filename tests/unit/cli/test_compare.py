@@ -195,6 +195,16 @@ def test_agents_of_other_names_are_compared_where_they_are_named(runs, tmp_path)
     assert dev((runs[0], other), "--baseline-agent", "solver", "--candidate-agents", "new").code == 0
 
 
+def test_an_agent_that_the_candidate_lacks_does_not_pass_unless_agents_are_named(tmp_path):
+    both = [task(0, [1.0]), task(1, [1.0], agent="second")]
+    runs = write(tmp_path / "a", both), write(tmp_path / "b", both[:1])
+    gate = policy(tmp_path, "max_drop: 0.1")
+    answer = dev(runs, *gate)
+    assert (answer.code, "a candidate lacks second" in answer.out) == (7, True)
+    assert dev(runs, *gate, "--agent", "solver").code == 0
+    assert dev(runs[::-1], *gate).code == 0
+
+
 def test_a_folder_and_a_companion_name_their_run(runs):
     assert dev((runs[0].parent, runs[1].parent)).code == 0
     plan = runs[0].with_name("rollouts_materialized_inputs.jsonl")
