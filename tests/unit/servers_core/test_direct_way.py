@@ -17,6 +17,7 @@ from rollbook.servers.client import ServerClient
 from rollbook.servers.correlation import current_rollout_id
 from rollbook.servers.direct.direct_way import DirectWay
 from rollbook.servers.direct.plain_routes import plain_routes
+from rollbook.servers.http.embedded_call import EmbeddedRequest, call_embedded, request_scope
 
 
 class Asked(BaseModel):
@@ -195,6 +196,13 @@ async def ask(
     return Reply(sent[0]["status"], list(sent[0]["headers"]), body)
 
 
+async def ask_in_process(app: FastAPI, path: str, body: bytes, headers: dict[str, str]) -> Reply:
+    """Send one request to `app`, as a server of the same process would."""
+    asked = EmbeddedRequest("POST", "http://it", path, headers, body)
+    reply = await call_embedded(app, request_scope(asked, "it", 80, {}), asked, set())
+    return Reply(reply.status, reply.raw_headers, await reply.read())
+
+
 def test_routes_with_a_fixed_path_and_a_coroutine_are_plain_and_no_others():
     assert set(plain_routes(application(direct=True))) == PLAIN
 
@@ -206,6 +214,15 @@ async def test_the_direct_way_answers_every_request_as_the_layers_do(handler, pr
     for body, headers in REQUESTS:
         asked = (f"{prefix}/{handler.__name__}", body, headers)
         assert (await ask(short, *asked)).plain == (await ask(long, *asked)).plain, (body, headers)
+
+
+@pytest.mark.parametrize("prefix", ["", "/ng-rollout/3-1"])
+@pytest.mark.parametrize("handler", HANDLERS)
+async def test_a_call_of_this_process_is_answered_as_one_over_a_socket(handler, prefix):
+    here, there = application(direct=True), application(direct=False)
+    for body, headers in REQUESTS:
+        path = f"{prefix}/{handler.__name__}"
+        assert (await ask_in_process(here, path, body, headers)).plain == (await ask(there, path, body, headers)).plain
 
 
 async def test_a_session_goes_on_whichever_way_answers():

@@ -3,11 +3,14 @@
 import json
 import time
 from base64 import b64decode, b64encode
+from uuid import RFC_4122, UUID
 
 import pytest
 from itsdangerous import TimestampSigner
+from starlette.responses import Response
 
-from rollbook.servers.sessions import SignedSessions
+from rollbook.servers.kinds.agent_server_cookies import set_cookies
+from rollbook.servers.sessions import SignedSessions, with_id
 
 KEY = "Server___it"
 SESSIONS = [
@@ -69,3 +72,31 @@ def test_a_cookie_is_read_for_fourteen_days(seconds, held):
 )
 def test_a_cookie_that_is_broken_opens_a_new_session(value):
     assert not sessions().opened({"headers": [(b"cookie", KEY.encode() + b"=" + value)]})
+
+
+def test_a_session_without_an_id_is_given_a_random_uuid():
+    given = {}
+    with_id(given)
+    found = UUID(given["session_id"])
+    assert (str(found), found.version, found.variant) == (given["session_id"], 4, RFC_4122)
+
+
+@pytest.mark.parametrize(
+    "jar", [{"Server___it": "eyJh.b_c-D"}, {"a": "with space"}, {"b": "a=b"}, {"c": ""}, {"d": "é"}]
+)
+def test_a_jars_cookies_are_put_on_a_reply_as_starlette_puts_them(jar):
+    ours, theirs = Response(), Response()
+    set_cookies(ours, jar)
+    for name, value in jar.items():
+        theirs.set_cookie(name, value)
+    assert ours.raw_headers == theirs.raw_headers
+
+
+def test_a_cookie_that_was_given_out_names_its_session_until_it_is_changed():
+    ours = sessions()
+    (_, (_, cookie)) = ours.closed([], SESSIONS[0], came=False)
+    value = cookie.partition(b";")[0]
+    for changed, is_known in ((value, True), (value[:-1] + b"!", False), (value + b"x", False), (b"x" + value, False)):
+        scope = {"headers": [(b"cookie", b"other=1; " + changed)]}
+        assert ours.opened(scope) is is_known
+        assert (scope["session"] == SESSIONS[0]) is is_known
