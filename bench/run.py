@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("start_up", "dispatch", "memory", "whole_stack", "fold", "resume", "append", "compare")
+NAMES = ("start_up", "dispatch", "memory", "whole_stack", "fold", "resume", "append", "compare", "profile")
 
 
 def main(names: list[str]) -> int:

@@ -13,6 +13,7 @@ __version__: Final = "0.1.0"
 _PUBLIC: Final = {
     "rollbook.api.rejudgment": "rejudgment_admission_closed_by",
     "rollbook.api.direct_errors": "DirectCallError InvalidRolloutResult StaleRolloutResult",
+    "rollbook.api.reward_profiler": "RewardProfile RewardProfiler",
     "rollbook.api.rollout_aggregation": "RolloutAggregationHelper",
     "rollbook.api.rollout_collection": "RolloutCollectionHelper",
     "rollbook.api.rollout_records": "RolloutRecords",

@@ -6,6 +6,10 @@ from rollbook.api.direct_errors import (
 from rollbook.api.rejudgment import (
     rejudgment_admission_closed_by,
 )
+from rollbook.api.reward_profiler import (
+    RewardProfile,
+    RewardProfiler,
+)
 from rollbook.api.rollout_aggregation import (
     RolloutAggregationHelper,
 )
@@ -613,6 +617,8 @@ __all__ = [
     "ResponsesConverter",
     "ResumeRefusedError",
     "ReverifyMode",
+    "RewardProfile",
+    "RewardProfiler",
     "RollbookError",
     "RolloutAggregationConfig",
     "RolloutAggregationHelper",
