@@ -19,7 +19,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple
 
 from rollbook.records.columns import PLANNED
@@ -53,13 +52,12 @@ class RetryBias:
         return self.interval is not None and not self.interval.low <= 0 <= self.interval.high
 
 
-class Measurement(NamedTuple):
-    """A scored rollout: of which task and agent, whether a later attempt was needed, and its reward."""
+class OfTask(NamedTuple):
+    """The rewards of one task's scored rollouts under one agent: left by a first attempt, and by a later one."""
 
-    task: int
     agent: str | None
-    later: bool
-    reward: float
+    first: list[float]
+    later: list[float]
 
 
 @dataclass(slots=True)
@@ -79,12 +77,13 @@ class _Spread:
     tasks: int = 0
     squares: ExactSum = field(default_factory=ExactSum)
 
-    def add(self, scored: list[Measurement]) -> None:
+    def add(self, task: OfTask) -> None:
         self.tasks += 1
-        influence = math.fsum(
-            (1 if one.later else -1) * (one.reward - self.means[one.later]) / self.counts[one.later] for one in scored
-        )
+        influence = self._share(task.later, 1) - self._share(task.first, 0)
         self.squares.add((influence * influence,))
+
+    def _share(self, rewards: list[float], kind: int) -> float:
+        return math.fsum([reward - self.means[kind] for reward in rewards]) / self.counts[kind]
 
     def error(self) -> float | None:
         if self.tasks <= 1:
@@ -96,22 +95,20 @@ def retry_biases(standings: Standings) -> tuple[RetryBias, ...]:
     """Return the comparison for every agent that has scored rollouts of both kinds, by name."""
     if not any(standings.table.attempts):
         return ()
-    return compared(lambda: _scored(standings))
+    return compared(lambda: _tasks(standings))
 
 
-def compared(scored: Callable[[], Iterable[Measurement]]) -> tuple[RetryBias, ...]:
-    """Return the comparison of `scored`, whose tasks come one after the other; they are gone through twice."""
+def compared(tasks: Callable[[], Iterable[OfTask]]) -> tuple[RetryBias, ...]:
+    """Return the comparison of `tasks`, which are gone through twice."""
     sums: defaultdict[str | None, _Two] = defaultdict(_Two)
-    for one in scored():
-        (sums[one.agent].later if one.later else sums[one.agent].first).add([one.reward])
+    for task in tasks():
+        two = sums[task.agent]
+        two.first.add(task.first)
+        two.later.add(task.later)
     spreads = {agent: spread for agent, two in sums.items() if (spread := _spread(two)) is not None}
-    for _, of_task in groupby(scored() if spreads else (), itemgetter(0)):
-        by_agent: defaultdict[str | None, list[Measurement]] = defaultdict(list)
-        for one in of_task:
-            by_agent[one.agent].append(one)
-        for agent, theirs in by_agent.items():
-            if agent in spreads:
-                spreads[agent].add(theirs)
+    for task in tasks() if spreads else ():
+        if task.agent in spreads:
+            spreads[task.agent].add(task)
     return tuple(_bias(agent, spreads[agent]) for agent in sorted(spreads, key=str))
 
 
@@ -132,11 +129,31 @@ def _bias(agent: str | None, spread: _Spread) -> RetryBias:
     return RetryBias(agent, first, later, first_mean, later_mean, difference, interval)
 
 
-def _scored(standings: Standings) -> Iterator[Measurement]:
-    columns, table = standings.columns, standings.table
-    for number, seat in standings.in_order():
-        row = columns.row[seat]
-        if row != NO_ROW and table.kinds[row] == SCORED_KIND:
-            planned = bool(columns.flags[seat] & PLANNED)
-            agent = columns.names[columns.group[seat]][0] if planned else table.sources[table.origins[row]][1]
-            yield Measurement(number >> 32, agent, table.attempts[row] > 0, table.rewards[row])
+def _tasks(standings: Standings) -> Iterator[OfTask]:
+    rows, table, names = standings.columns.row, standings.table, _Names(standings)
+    attempts, kinds, rewards = table.attempts, table.kinds, table.rewards
+    for _, of_task in groupby(standings.in_order(), lambda at: at[0] >> 32):
+        found: dict[str | None, OfTask] = {}
+        for _, seat in of_task:
+            row = rows[seat]
+            if row == NO_ROW or kinds[row] != SCORED_KIND:
+                continue
+            agent = names.of(seat, row)
+            task = found.get(agent)
+            if task is None:
+                task = found[agent] = OfTask(agent, [], [])
+            (task.later if attempts[row] else task.first).append(rewards[row])
+        yield from found.values()
+
+
+class _Names:
+    """Whose a rollout is: its plan's agent's, else its record's."""
+
+    def __init__(self, standings: Standings) -> None:
+        self._columns, self._table = standings.columns, standings.table
+        self._planned = [agent for agent, _ in standings.columns.names]
+
+    def of(self, seat: int, row: int) -> str | None:
+        if self._columns.flags[seat] & PLANNED:
+            return self._planned[self._columns.group[seat]]
+        return self._table.sources[self._table.origins[row]][1]

@@ -10,7 +10,7 @@ from scipy import stats
 
 from rollbook.scoring.headline import headline_of, measured
 from rollbook.scoring.pass_at_k import compute_pass_majority_metrics, pass_at_k
-from rollbook.scoring.retry_bias import Measurement, compared
+from rollbook.scoring.retry_bias import OfTask, compared
 from rollbook.scoring.student_t import t_quantile
 
 UNEQUAL = (1, 4, 2, 7, 3, 3, 1, 5)
@@ -56,16 +56,13 @@ def test_the_interval_is_that_of_a_t_distribution_with_one_degree_of_freedom_few
 @pytest.mark.parametrize("seed", range(5))
 def test_the_difference_of_retried_rollouts_is_that_of_a_regression_on_whether_they_were_retried(seed):
     rng = np.random.default_rng(seed)
-    found_rollouts = [
-        Measurement(task, "a", bool(rng.random() < 0.3), reward)
-        for task, rewards in enumerate(random_tasks(seed))
-        for reward in rewards
-    ]
-    (found,) = compared(lambda: found_rollouts)
+    tasks = [[(reward, rng.random() < 0.3) for reward in rewards] for rewards in random_tasks(seed)]
+    (found,) = compared(
+        lambda: [OfTask("a", [r for r, late in task if not late], [r for r, late in task if late]) for task in tasks]
+    )
+    rollouts = [(reward, late, number) for number, task in enumerate(tasks) for reward, late in task]
     fit, errors = clustered(
-        [one.reward for one in found_rollouts],
-        [[1.0, one.later] for one in found_rollouts],
-        [one.task for one in found_rollouts],
+        [reward for reward, _, _ in rollouts], [[1.0, late] for _, late, _ in rollouts], [task for *_, task in rollouts]
     )
     reach = stats.t.ppf(0.975, len(UNEQUAL) - 1) * errors[1]
     assert found.difference == pytest.approx(fit.params[1], rel=1e-10)
