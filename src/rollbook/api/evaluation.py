@@ -41,7 +41,7 @@ from rollbook.records.outcome import Failed, Result
 from rollbook.records.run_status import RunState
 from rollbook.records.standing import Standings
 from rollbook.scoring.coverage_report import CoverageReport, coverage_report
-from rollbook.scoring.imputation import added
+from rollbook.scoring.imputation import NOTHING_COUNTED, added
 from rollbook.scoring.tally import RunScores, scores_of
 from rollbook.verbs.aggregate import aggregate
 from rollbook.verbs.batch_status import IncompleteReason
@@ -169,13 +169,13 @@ class _Evaluation:
         groups, _ = session.standings.counted(session.rules)
         scored = sum(group.coverage.scored - group.with_task[Disposition.SCORED] for group in groups)
         rewards = sum(group.rewards - group.rewards_with_task for group in groups)
-        planned = RunPlanned(plan.tasks, plan.rollouts, plan.rollouts - plan.owed, scored, rewards)
+        settled = plan.rollouts - plan.owed
+        planned = RunPlanned(plan.tasks, plan.rollouts, settled, scored, rewards, self._settled_zeros())
         status, before = self._status_file(), _endings(session.standings)
         async with self._collecting.counted(groups, session.request.sink):
             self._collecting.observe(planned)
             if plan.owed:
-                async with status.kept():
-                    await self._collecting.run(plan.owed)
+                await self._collected(plan.owed, status)
                 status = self._status_file()
         coverage = session.coverage()
         if not coverage.law_holds:
@@ -186,6 +186,21 @@ class _Evaluation:
         self._save_coverage()
         self._made_progress = _endings(session.standings) > before
         return await self._concluded(coverage, plan.owed, status)
+
+    def _settled_zeros(self) -> int:
+        """Return how many rollouts that are not run again count as zero by their producer's mark."""
+        standings, rules = self._session.standings, self._session.rules
+        marked = added(standings, NOTHING_COUNTED, rules)
+        return sum(not standings.standing(one.key, rules).is_owed for one in marked)
+
+    async def _collected(self, owed: int, status: StatusFile) -> None:
+        """Collect what is owed; what became of it is saved as well where the run ends with an error."""
+        try:
+            async with status.kept():
+                await self._collecting.run(owed)
+        except RunError:
+            self._save_coverage()
+            raise
 
     def _coverage_report(self) -> CoverageReport:
         """Return what became of every rollout, once nothing is in flight any more."""

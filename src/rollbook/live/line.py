@@ -56,7 +56,7 @@ def _cut(why: str) -> str:
 def _mean(snapshot: Snapshot) -> str:
     if snapshot.mean_reward is None:
         return ""
-    return f"mean reward {snapshot.mean_reward:.3f} over {snapshot.scored}"
+    return f"mean reward {snapshot.mean_reward:.3f} over {snapshot.scored + snapshot.zeros}"
 
 
 def _counts(snapshot: Snapshot) -> list[str]:

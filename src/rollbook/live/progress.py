@@ -3,7 +3,8 @@
 Rules:
 * A rollout counts once, by the record that stands for it, however many attempts it took.
 * A rollout that stands without a score is remembered in a few bytes; a scored one is not sent again in its session.
-* The mean is over rollouts whose reward counts, and is always shown with how many it covers.
+* The mean is over rollouts whose reward counts, and is always shown with how many it covers; a failure that its
+  producer marks as a score of 0 is one of them.
 * What was in flight when the run ended is in flight no longer.
 * What is left takes no time that anybody knows while nothing is sent.
 * Adding an event costs the same early and late in a run.
@@ -30,12 +31,17 @@ from rollbook.records.event import (
     RunRead,
 )
 from rollbook.records.marks import Marks
-from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Outcome, Scored, Unscored
+from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Scored, Unscored
 from rollbook.records.record import Record
 from rollbook.records.sent_again import SentAgain
 
-_REMEMBERED: Final[tuple[type[Outcome], ...]] = (Masked, Unscored, Failed, Interrupted, NeverStarted, Evidence)
-_MARKS: Final[dict[type[Outcome], int]] = {kind: mark for mark, kind in enumerate(_REMEMBERED, 1)}
+
+class _Zero:
+    """A failure that its producer marks as a score of 0."""
+
+
+_REMEMBERED: Final[tuple[type, ...]] = (Masked, Unscored, Failed, Interrupted, NeverStarted, Evidence, _Zero)
+_MARKS: Final[dict[type, int]] = {kind: mark for mark, kind in enumerate(_REMEMBERED, 1)}
 _SECONDS_A_MINUTE = 60.0
 _SHORTEST_RATED = 1.0
 
@@ -45,12 +51,13 @@ class Snapshot:
     """Where a run is. Rates are per minute, durations in seconds; `mean_reward` is None while nothing is scored.
 
     `limit` rollouts may be in flight; None where that is not known. `again` wait to be sent again; `again_why` is what
-    the latest of them met, None once something ended since.
+    the latest of them met, None once something ended since. `zeros` of the failed ones are a score of 0.
     """
 
     planned: int = 0
     finished: int = 0
     scored: int = 0
+    zeros: int = 0
     masked: int = 0
     unscored: int = 0
     failed: int = 0
@@ -76,8 +83,9 @@ class Progress:
     _planned: int = 0
     _settled_before: int = 0
     _scored_before: int = 0
+    _zeros_before: int = 0
     _marks: Marks = field(default_factory=Marks)
-    _counts: Counter[type[Outcome]] = field(default_factory=Counter)
+    _counts: Counter[type] = field(default_factory=Counter)
     _rewards: float = 0.0
     _in_flight: int = 0
     _limit: int | None = None
@@ -111,6 +119,7 @@ class Progress:
             case RunPlanned():
                 self._planned, self._settled_before = event.rollouts, event.settled
                 self._scored_before, self._rewards = event.settled_scored, event.settled_rewards
+                self._zeros_before = event.settled_zeros
             case ConcurrencyChanged(server=None):
                 self._limit = event.limit
             case AdmissionChanged(admission):
@@ -124,14 +133,15 @@ class Progress:
 
     def _read(self, coverage: Coverage, rewards: float) -> None:
         """Take over what others left on disk; how fast they went is not known."""
-        self._is_read, self._settled_before, self._scored_before = True, 0, 0
+        self._is_read, self._settled_before, self._scored_before, self._zeros_before = True, 0, 0, 0
         self._rewards = rewards
         self._counts = Counter(
             {
                 Scored: coverage.scored,
                 Masked: coverage.masked,
                 Unscored: coverage.unscored,
-                Failed: coverage.failed,
+                Failed: coverage.failed - coverage.final_zeros,
+                _Zero: coverage.final_zeros,
                 Interrupted: coverage.interrupted,
                 NeverStarted: coverage.never_started,
             }
@@ -139,7 +149,7 @@ class Progress:
 
     def _end(self, record: Record) -> None:
         outcome = record.outcome
-        kind = type(outcome)
+        kind = _Zero if isinstance(outcome, Failed) and outcome.counts_as_zero else type(outcome)
         self.endings += 1
         self._again.ended()
         if kind is not NeverStarted and self._in_flight:
@@ -160,6 +170,7 @@ class Progress:
         counts = self._counts
         here = sum(count for kind, count in counts.items() if kind not in (Evidence, NeverStarted))
         scored = self._scored_before + counts[Scored]
+        zeros = self._zeros_before + counts[_Zero]
         elapsed = max(0.0, now - self.started_at)
         rate = here / elapsed if here and elapsed >= _SHORTEST_RATED and not self._is_read else None
         goes_on = self._admission is Admission.OPEN and not self._ended
@@ -168,9 +179,10 @@ class Progress:
             planned=self._planned,
             finished=self._settled_before + here,
             scored=scored,
+            zeros=zeros,
             masked=counts[Masked],
             unscored=counts[Unscored],
-            failed=counts[Failed],
+            failed=counts[Failed] + counts[_Zero],
             interrupted=counts[Interrupted],
             never_started=counts[NeverStarted],
             in_flight=0 if self._ended else self._in_flight,
@@ -178,7 +190,7 @@ class Progress:
             again_why=self._again.why,
             limit=self._limit,
             admission=self._admission,
-            mean_reward=self._rewards / scored if scored else None,
+            mean_reward=self._rewards / (scored + zeros) if scored + zeros else None,
             elapsed=elapsed,
             per_minute=rate * _SECONDS_A_MINUTE if rate else None,
             seconds_left=max(0, owed) / rate if rate and goes_on else None,

@@ -25,7 +25,8 @@ class RunNoted:
 class RunPlanned:
     """The plan is on disk; nothing was sent yet.
 
-    Of the `settled` rollouts, `settled_scored` are scored, with rewards that add up to `settled_rewards`.
+    Of the `settled` rollouts, `settled_scored` are scored, with rewards that add up to `settled_rewards`, and
+    `settled_zeros` failed and are a score of 0 by their producer's mark.
     """
 
     tasks: int
@@ -33,6 +34,7 @@ class RunPlanned:
     settled: int = 0
     settled_scored: int = 0
     settled_rewards: float = 0.0
+    settled_zeros: int = 0
 
 
 @dataclass(frozen=True, slots=True)
