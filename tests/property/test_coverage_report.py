@@ -105,9 +105,9 @@ def test_the_live_number_at_the_end_is_the_number_of_the_report(attempts):
         progress.add(AttemptEnded(record, 0.0, 0.0))
         done.add(key)
     live = progress.snapshot(1.0)
-    rewards = [agent for agent in scores_of(standings, Rules()).agents if agent.mean is not None]
-    scored = sum(agent.coverage.scored for agent in rewards)
-    assert live.scored == scored
-    final = sum(agent.mean * agent.coverage.scored for agent in rewards) / scored if scored else None
+    scores = [agent.headline().observed for agent in scores_of(standings, Rules()).agents if agent.mean is not None]
+    measured = sum(score.rollouts for score in scores)
+    assert live.scored + live.zeros == measured
+    final = sum(score.mean * score.rollouts for score in scores) / measured if measured else None
     assert (live.mean_reward is None) is (final is None)
     assert final is None or math.isclose(live.mean_reward, final)
