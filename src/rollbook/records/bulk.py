@@ -14,13 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from rollbook.records.attempts import ATTEMPT_BITS, MOST_SESSIONS
 from rollbook.records.columns import LOW, PLANNED, RolloutColumns
+from rollbook.records.identity import RUN_ID_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.place import File, Place
 from rollbook.records.reading import (
-    PLAIN_RESULT,
-    PLAIN_USAGE,
     PLAN_HEAD,
     SHALLOW,
     UNREADABLE,
@@ -41,6 +42,22 @@ Lines = Iterable[tuple[int, int, int, bytes]]
 """Number, offset, length and text of each line."""
 OnFault = Callable[[int, Exception], None]
 _RESULTS: Final = FILE_NUMBERS[File.RESULTS]
+
+
+class _PlainResult(PlainResult, gc=False, kw_only=True):
+    """A plain result that may name no run: then it is its rollout's first attempt, unless something was said before."""
+
+    run_id: str | None = msgspec.field(name=RUN_ID_KEY, default=None)  # type: ignore[assignment]
+
+
+class _UsageResult(PlainUsageResult, gc=False, kw_only=True):
+    """The same, and the tokens that it used."""
+
+    run_id: str | None = msgspec.field(name=RUN_ID_KEY, default=None)  # type: ignore[assignment]
+
+
+_RESULT: Final = msgspec.json.Decoder(_PlainResult)
+_USAGE: Final = msgspec.json.Decoder(_UsageResult)
 
 
 @dataclass(slots=True)
@@ -169,15 +186,16 @@ def fold_reservations(numbers: list[int], standings: Standings, session: int) ->
 def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: Tokens | None = None) -> None:
     """Fold the lines of a results file, and add up in `tokens` what they say they used."""
     columns, table = standings.columns, standings.table
-    seat_of, rows, last = columns.seats.get, columns.row, columns.last
+    seat_of, rows, last = columns.seat, columns.row, columns.last
     keys, (by_task, by_rollout, start, _) = columns.seats.keys, columns.seats.guess
     count = len(keys)
     handed_out, ended = columns.attempts.handed_out.bits, columns.attempts.ended.bits
     add_attempt, add_kind, add_source = table.attempts.append, table.kinds.append, table.origins.append
     add_reward, add_file = table.rewards.append, table.files.append
     add_offset, add_length, add_line = table.offsets.append, table.lengths.append, table.lines.append
-    decode, source_of = (PLAIN_RESULT if tokens is None else PLAIN_USAGE).decode, _Sources(standings)
-    source, ref_before, run_before, server_before = 0, b"", "", None
+    decode, source_of = (_RESULT if tokens is None else _USAGE).decode, _Sources(standings)
+    source, ref_before, server_before = 0, b"", None
+    run_before: str | None = ""
     used_in = used_out = used_in_all = 0
     for number, offset, length, text in lines:
         try:
@@ -192,10 +210,15 @@ def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: 
         packed = task << 32 | (task * STRIDE + head.rollout) & LOW
         at = task * by_task + head.rollout * by_rollout + start
         seat = at if 0 <= at < count and keys[at] == packed else seat_of(packed)
-        if seat is None or last[seat] != NO_ROW or attempt >= ATTEMPT_BITS or not handed_out[seat] >> attempt & 1:
+        if last[seat] != NO_ROW or attempt >= ATTEMPT_BITS:
             _add(standings, number, (offset, length, text), on_fault, tokens)
             continue
-        if type(head) is PlainUsageResult and head.response is not None and (usage := head.response.usage) is not None:
+        if not handed_out[seat] >> attempt & 1:
+            if handed_out[seat] or ended[seat] or (head.run_id is not None and standings.first_unreserved is None):
+                _add(standings, number, (offset, length, text), on_fault, tokens)
+                continue
+            standings.unreserved += head.run_id is not None
+        if type(head) is _UsageResult and head.response is not None and (usage := head.response.usage) is not None:
             used_in += usage.input_tokens
             used_out += usage.output_tokens
             used_in_all += usage.total_tokens
@@ -234,7 +257,7 @@ class _Sources:
 
     def __init__(self, standings: Standings) -> None:
         self._sources = standings.table.sources
-        self._known: dict[tuple[str, bytes, str | None], int] = {}
+        self._known: dict[tuple[str | None, bytes, str | None], int] = {}
 
     def __call__(self, head: PlainResult) -> int:
         key = (head.run_id, bytes(head.agent_ref), head.server)

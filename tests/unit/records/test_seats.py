@@ -10,9 +10,16 @@ from hypothesis import strategies as st
 
 from rollbook.records.bulk import fold_plan, fold_reservations, fold_results
 from rollbook.records.columns import LOW, RolloutColumns, packed
-from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, RUN_ID_KEY, TASK_INDEX_KEY_NAME, RolloutKey
+from rollbook.records.identity import (
+    ATTEMPT_INDEX_KEY_NAME,
+    ROLLOUT_INDEX_KEY_NAME,
+    RUN_ID_KEY,
+    TASK_INDEX_KEY_NAME,
+    RolloutKey,
+)
 from rollbook.records.outcome import Scored
 from rollbook.records.place import File, Place
+from rollbook.records.reading import read_row
 from rollbook.records.record import Record
 from rollbook.records.seats import LARGEST, Seats
 from rollbook.records.standing import Standings
@@ -144,6 +151,26 @@ def test_a_plan_with_its_attempts_and_results_is_folded_in_bulk_as_one_by_one(na
         single.add(Record(RolloutKey(*key), 0, Scored(1.0), "r", place=Place(File.RESULTS, offset, length, number)))
     assert list(bulk.standings()) == list(single.standings())
     assert list(bulk.in_order()) == list(single.in_order())
+
+
+@pytest.mark.parametrize("run", [{}, {RUN_ID_KEY: "r"}])
+@pytest.mark.parametrize("planned", [0, TASKS])
+@pytest.mark.parametrize("attempt", [{}, {ATTEMPT_INDEX_KEY_NAME: 1}])
+def test_results_that_nobody_reserved_are_folded_in_bulk_as_one_by_one(run, planned, attempt):
+    keys = ORDERS["by chance"]
+    twice = [*keys, *keys[:3]]
+    bulk, single, results = Standings(), Standings(), lines_of(twice, reward=1.0, **run, **attempt)
+    for standings in (bulk, single):
+        fold_plan(lines_of(keys[:planned]), standings, lambda *_: None)
+        standings.refused(RolloutKey(*keys[0]), 0)
+    fold_results(results, bulk, lambda *_: None)
+    for number, offset, length, text in results:
+        single.add(read_row(text, File.RESULTS, Place(File.RESULTS, offset, length, number)))
+    assert list(bulk.standings()) == list(single.standings())
+    assert (bulk.unreserved, bulk.first_unreserved) == (single.unreserved, single.first_unreserved)
+    assert [bulk.next_attempt(RolloutKey(*key)) for key in keys] == [
+        single.next_attempt(RolloutKey(*key)) for key in keys
+    ]
 
 
 def test_a_plan_holds_keys_larger_than_any_array_does():
