@@ -37,6 +37,7 @@ class LabelTotals:
     masked: int = 0
     scored: int = 0
     mean_reward: float | None = None
+    _alike: Counter[tuple[int, int]] = field(default_factory=Counter)
     _sums: dict[int, float] = field(default_factory=dict)
     _tasks_of: Counter[int] = field(default_factory=Counter)
 
@@ -53,10 +54,18 @@ class LabelTotals:
         self.masked += task.masked
         self.scored += len(task.rewards)
         rates = task.rates
+        correct = rates.correct
+        if correct is None:
+            self._add_rates(rates, 1)
+        else:
+            self._alike[len(rates.rewards), correct] += 1
+
+    def _add_rates(self, rates: TaskRates, tasks: int) -> None:
+        """Add the rates of so many tasks that are alike."""
         others = {k: rate for k in self.other_ks if (rate := rates.pass_at(k)) is not None}
         for k, rate in (rates.shown() | others).items():
-            self._sums[k] = self._sums.get(k, 0.0) + rate
-            self._tasks_of[k] += 1
+            self._sums[k] = self._sums.get(k, 0.0) + rate * tasks
+            self._tasks_of[k] += tasks
 
     @property
     def tasks(self) -> int:
@@ -65,6 +74,9 @@ class LabelTotals:
 
     def pass_rates(self) -> Mapping[int, tuple[float, int]]:
         """Return, for each k of which a task has so many samples, pass@k and how many tasks it is the mean of."""
+        for (n, correct), tasks in sorted(self._alike.items()):
+            self._add_rates(TaskRates((1.0,) * correct + (0.0,) * (n - correct), n), tasks)
+        self._alike.clear()
         return {k: (self._sums[k] / self._tasks_of[k], self._tasks_of[k]) for k in sorted(self._sums)}
 
 

@@ -10,15 +10,16 @@ Source: collection.md §9.4.
 import heapq
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import lru_cache
 from typing import BinaryIO, Final
 
 import msgspec
 
 from rollbook.records.keys import AGENT_REF_KEY
 from rollbook.scoring.profile import Task
-from rollbook.scoring.profile_rates import TaskRates
+from rollbook.scoring.profile_rates import TaskRates, binary_rates
 from rollbook.verbs.profile_export import sample_of
 from rollbook.verbs.profile_rows import RowReader
 from rollbook.verbs.profile_run import ProfiledRun
@@ -85,5 +86,16 @@ def _with_label(entry: bytes, label: str) -> bytes:
 
 
 def _with_rates(entry: bytes, rates: TaskRates) -> bytes:
-    shown = {str(k): rate for k, rate in rates.shown().items()}
-    return entry[:-1] + b',"' + PASS_RATES + b'":' + msgspec.json.encode(shown) + b"}"
+    correct = rates.correct
+    shown = _ending(rates.shown()) if correct is None else _ending_of(len(rates.rewards), correct)
+    return entry[:-1] + shown
+
+
+@lru_cache(maxsize=1 << 16)
+def _ending_of(n: int, correct: int) -> bytes:
+    return _ending(binary_rates(n, correct))
+
+
+def _ending(shown: Mapping[int, float]) -> bytes:
+    """Return how an entry ends that shows pass rates."""
+    return b',"' + PASS_RATES + b'":' + msgspec.json.encode({str(k): rate for k, rate in shown.items()}) + b"}"

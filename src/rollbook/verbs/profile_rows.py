@@ -18,6 +18,7 @@ from typing import Final
 
 from rollbook.ledger.projection import BOM
 from rollbook.ledger.reader import plain_lines
+from rollbook.records.columns import PLANNED
 from rollbook.records.reading import PLAN_HEAD, UNREADABLE
 from rollbook.verbs.profile_run import ProfiledRun
 
@@ -73,7 +74,7 @@ class RowReader:
             return None
         lines = self._plans.get(id(run))
         if lines is None:
-            lines = self._plans[id(run)] = _PlanLines(run.plan, NearbyReader(self._open(run.plan)))
+            lines = self._plans[id(run)] = _PlanLines(run, run.plan, NearbyReader(self._open(run.plan)))
         return lines.first(task)
 
     def _open(self, path: Path) -> int:
@@ -83,10 +84,10 @@ class RowReader:
 class _PlanLines:
     """Where the first line of each task of a plan lies."""
 
-    def __init__(self, plan: Path, reader: NearbyReader) -> None:
+    def __init__(self, run: ProfiledRun, plan: Path, reader: NearbyReader) -> None:
         self._read = reader.read
         self._tasks, self._offsets, self._lengths = array("q"), array("q"), array("q")
-        for task, offset, length in _first_lines(plan):
+        for task, offset, length in _first_lines(run, plan):
             self._tasks.append(task)
             self._offsets.append(offset)
             self._lengths.append(length)
@@ -108,14 +109,29 @@ def _first_places(tasks: "array[int]") -> dict[int, int]:
     return places
 
 
-def _first_lines(plan: Path) -> Iterator[tuple[int, int, int]]:
+def _first_lines(run: ProfiledRun, plan: Path) -> Iterator[tuple[int, int, int]]:
     """Yield (task, offset, length) of each line whose task is not the one of the line before it."""
-    decode, before = PLAN_HEAD.decode, -1
-    for _, offset, length, text in plain_lines(plan):
-        try:
-            task = decode(text).task
-        except UNREADABLE:
-            continue
+    before = -1
+    for task, offset, length in _known_lines(run, plan) if run.plan_is_plain else _read_lines(plan):
         if task != before and task < _LARGEST_TASK:
             yield task, offset, length
             before = task
+
+
+def _known_lines(run: ProfiledRun, plan: Path) -> Iterator[tuple[int, int, int]]:
+    """Yield (task, offset, length) of the lines of a plan whose rollouts have their seats in its order."""
+    columns = run.standings.columns
+    for number, flags, (_, offset, length, _) in zip(columns.seats, columns.flags, plain_lines(plan), strict=False):
+        if not flags & PLANNED:
+            return  # what lies behind the plan that is in force
+        yield number >> 32, offset, length
+
+
+def _read_lines(plan: Path) -> Iterator[tuple[int, int, int]]:
+    """Yield (task, offset, length) of each line of a plan."""
+    decode = PLAN_HEAD.decode
+    for _, offset, length, text in plain_lines(plan):
+        try:
+            yield decode(text).task, offset, length
+        except UNREADABLE:
+            continue

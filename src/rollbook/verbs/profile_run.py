@@ -59,6 +59,11 @@ class ProfiledRun:
     standings: Standings
     damage: tuple[str, ...] = ()
 
+    @property
+    def plan_is_plain(self) -> bool:
+        """Whether every line of the plan named a rollout of its own, so that seats are in the order of its lines."""
+        return not self.damage
+
     def pairs(self) -> Iterator[Pair]:
         """Yield the agents and servers that results and plan name, those of results first."""
         sources, names = list(self.standings.table.sources), list(self.standings.columns.names)
