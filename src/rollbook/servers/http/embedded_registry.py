@@ -13,8 +13,9 @@ import errno
 import logging
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, Protocol
 
 from starlette.types import ASGIApp
@@ -57,7 +58,7 @@ class _Listening(Protocol):
     async def close(self) -> None: ...
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class EmbeddedServer:
     """One application with an address. `state` is what its lifespan left for its requests."""
 
@@ -72,7 +73,7 @@ class EmbeddedServer:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _listener: _Listening | None = None
 
-    @property
+    @cached_property
     def base_url(self) -> str:
         """The server's address."""
         return f"http://{self.host}:{self.port}"
@@ -82,10 +83,12 @@ class EmbeddedServer:
         """Whether the port is bound."""
         return self._listener is not None
 
-    async def call(self, request: EmbeddedRequest, silence: float | None = None) -> EmbeddedResponse:
+    def call(
+        self, request: EmbeddedRequest, silence: float | None = None
+    ) -> Coroutine[object, object, EmbeddedResponse]:
         """Answer `request` in this process; see `call_embedded`."""
         scope = request_scope(request, self.host, self.port, self.state)
-        return await call_embedded(self.app, scope, request, self.running, silence)
+        return call_embedded(self.app, scope, request, self.running, silence)
 
     def open_port(self) -> None:
         """Bind and listen now, and serve from the server's own loop; once open, nothing happens.

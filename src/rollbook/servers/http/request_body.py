@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from http.cookies import Morsel, SimpleCookie
-from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -23,7 +22,6 @@ from yarl import URL
 from rollbook.servers.http.embedded_call import EmbeddedRequest
 
 JSON_TYPE: Final = "application/json"
-_JSON_HEADERS: Final = MappingProxyType({"Content-Type": JSON_TYPE})
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
@@ -32,6 +30,7 @@ _COOKIE_NAMES: Final[set[str]] = set()
 _MOST_COOKIE_NAMES: Final = 1000
 _OWN: Final = {"accept": "*/*", "user-agent": "rollbook"}
 _HOST_AT: Final = len("http://")
+_TEXT: Final = frozenset({str})
 _UNDERSTOOD: Final = frozenset({"data", "headers", "cookies", "params", "timeout", "allow_redirects"})
 
 
@@ -62,12 +61,8 @@ def with_encoded_json(options: Mapping[str, Any]) -> Mapping[str, Any]:
     if value is None:
         return encoded
     encoded["data"] = json_bytes(value)
-    given = encoded.get("headers")
-    if not given:
-        encoded["headers"] = _JSON_HEADERS
-        return encoded
-    headers = dict(given)
-    if not any(name.lower() == "content-type" for name in headers):
+    headers = dict(encoded.get("headers") or {})
+    if "content-type" not in [name.lower() for name in headers]:
         headers["Content-Type"] = JSON_TYPE
     encoded["headers"] = headers
     return encoded
@@ -80,7 +75,7 @@ def as_embedded_request(method: str, base_url: str, url: str, options: Mapping[s
         return None
     given = options.get("headers") or {}
     pairs = tuple(given.items() if isinstance(given, Mapping) else given)
-    plain = _plain_headers(pairs) if all(type(pair[1]) is str for pair in pairs) else None
+    plain = _plain_headers(pairs) if {type(value) for _, value in pairs} <= _TEXT else None
     if plain is None:
         return None
     slash = url.find("/", _HOST_AT)
