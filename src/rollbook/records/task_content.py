@@ -55,17 +55,24 @@ def content_digest(row: JsonMapping) -> bytes:
 
 def task_digest(row: JsonMapping) -> bytes:
     """Return the SHA-256 of what the row's task says: its prompt and every other field of a task."""
-    content = _without_bookkeeping(row)
-    inner = content.get(_TASK_INPUT)
-    if isinstance(inner, Mapping):
-        content[_TASK_INPUT] = _with_plain_prompt(dict(inner))
-    return _digest(_with_plain_prompt(content))
+    return task_digests(row)[0]
 
 
 def prompt_digest(row: JsonMapping) -> bytes | None:
     """Return the SHA-256 of what a model is told of the row's task; None of a row that does not say."""
-    params = _params(row)
-    return _digest(_said(params)) if params else None
+    return task_digests(row)[1]
+
+
+def task_digests(row: JsonMapping) -> tuple[bytes, bytes | None]:
+    """Return both digests: of what the row's task says, and of its prompt."""
+    content = _without_bookkeeping(row)
+    prompt = _encoded_prompt(content)
+    inner = content.get(_TASK_INPUT)
+    if isinstance(inner, Mapping):
+        own = dict(inner)
+        prompt = _encoded_prompt(own) or prompt
+        content[_TASK_INPUT] = own
+    return _digest(content), None if prompt is None else hashlib.sha256(prompt).digest()
 
 
 def own_name(row: JsonMapping) -> str | None:
@@ -101,19 +108,19 @@ def _is_bookkeeping(key: str) -> bool:
     return key in _ROUTING or (key.startswith("_ng_") and key not in PROVENANCE_KEYS)
 
 
-def _params(row: JsonMapping) -> JsonMapping | None:
-    inner = row.get(_TASK_INPUT)
-    for place in (row, inner if isinstance(inner, Mapping) else {}):
-        params = place.get(RESPONSES_CREATE_PARAMS_KEY)
-        if isinstance(params, Mapping):
-            return params
-    return None
-
-
-def _with_plain_prompt(content: JsonObject) -> JsonObject:
+def _encoded_prompt(content: JsonObject) -> bytes | None:
+    """Return what a model is told, in its one form, which takes the place of what `content` holds of it."""
     params = content.pop(RESPONSES_CREATE_PARAMS_KEY, None)
-    said = _said(params) if isinstance(params, Mapping) else params
-    return content | ({RESPONSES_CREATE_PARAMS_KEY: said} if said else {})
+    if not isinstance(params, Mapping):
+        if params:
+            content[RESPONSES_CREATE_PARAMS_KEY] = params
+        return None
+    said = _said(params)
+    if not said:
+        return None
+    encoded = _ENCODER.encode(said)
+    content[RESPONSES_CREATE_PARAMS_KEY] = msgspec.Raw(encoded)
+    return encoded
 
 
 def _said(params: JsonMapping) -> JsonObject:

@@ -31,7 +31,7 @@ from rollbook.records.reading import UNREADABLE
 from rollbook.records.record import Record
 from rollbook.records.standing import Standings
 from rollbook.records.table import FILE_NUMBERS, NO_ROW
-from rollbook.records.task_content import own_name, prompt_digest, task_digest
+from rollbook.records.task_content import own_name, prompt_digest, task_digests
 from rollbook.verbs.status import Reading, read_run
 
 Tags = Sequence[Mapping[str, object]]
@@ -183,7 +183,8 @@ def _hear_results(side: Side, paths: RunPaths) -> None:
 
 def _said(row: JsonMapping, tags: Tags) -> Said:
     bits = sum(1 << number for number, wanted in enumerate(tags) if _has(row, wanted))
-    return Said(short(task_digest(row)), short(prompt_digest(row)), _name(row), bits)
+    content, prompt = task_digests(row)
+    return Said(short(content), short(prompt), _name(row), bits)
 
 
 def _name(row: JsonMapping) -> int:
