@@ -106,6 +106,23 @@ def test_the_same_run_gone_on_with_under_another_choice_has_other_metrics_and_se
     assert (folder.folder / "r_aggregate_metrics.json").stat().st_mtime_ns == before
 
 
+def test_rows_that_count_as_zero_are_the_same_at_the_end_of_the_run_and_when_it_is_gone_on_with(stub, tmp_path):
+    folder = RunFolder(tmp_path).asks([row | {"level": 3} for row in adding(3)])
+    failure = json_reply(_ng_failure_class="x", _ng_failure_terminal=True, cost=5.0)
+    stub.script = replies({(1,): failure, (2,): json_reply(_ng_no_persist=True)})
+    chosen = (BY_CLASS, "x", "--count-missing-as-zero")
+    folder.run(stub, *chosen)
+    (folder.folder / "r_aggregate_metrics.json").unlink()
+    folder.resume(stub, *chosen)
+    first, again = stub.aggregated
+    assert first == again
+    _, counted, missing = first["verify_responses"]
+    assert (counted["reward"], counted["cost"], counted["level"]) == (0.0, 5.0, 3)
+    assert not [key for key in counted if key.startswith(("_ng_failure_", "failure_"))]
+    assert {"reward": 0.0, "level": 3}.items() <= missing.items()
+    assert "cost" not in missing
+
+
 def test_the_latest_failure_is_chosen_before_classes_are_asked(stub, tmp_path):
     folder = folder_of(tmp_path, 2)
     first, second = json_reply(_ng_failure_class="a"), json_reply(_ng_failure_class="b")

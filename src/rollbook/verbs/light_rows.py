@@ -112,7 +112,7 @@ def results_by_server(
 ) -> tuple[ServerResults, ...]:
     """Return the results that stand, grouped by the server that produced them; `holding` closes their bodies.
 
-    Where the rows of this session lie is noted in `standings`. Once it `is_over`, the rest is left out.
+    Where the lines of this session lie is noted in `standings`. Once it `is_over`, the rest is left out.
 
     Raises:
         OSError: the results cannot be read, or the disk does not take the bodies.
@@ -163,23 +163,25 @@ def _placed(standings: Standings) -> Iterator[ResultAt]:
 
 
 def _note_places(paths: RunPaths, standings: Standings, is_over: Callable[[], bool]) -> None:
-    """Note where each result lies that this session wrote; a damaged line is passed over."""
-    for number, offset, length, text in plain_lines(paths.output):
-        if is_over():
-            break
-        try:
-            record = read_row(text, File.RESULTS)
-        except UNREADABLE:
-            continue
-        stands = standings.of(record.key)
-        if stands is not None and stands.place is None and _is_it(stands, record):
-            standings.lies_at(record.key, Place(File.RESULTS, offset, length, number))
+    """Note where each line lies that stands and that this session wrote; a damaged line is passed over."""
+    for file, path in ((File.RESULTS, paths.output), (File.FAILURES, paths.failures)):
+        for number, offset, length, text in plain_lines(path):
+            if is_over():
+                return
+            try:
+                record = read_row(text, file)
+            except UNREADABLE:
+                continue
+            stands = standings.of(record.key)
+            if stands is not None and stands.place is None and _is_it(stands, record, file):
+                standings.lies_at(record.key, Place(file, offset, length, number))
 
 
-def _is_it(stands: Record, record: Record) -> bool:
-    """Whether `record`, read from the results, is the one that stands and of which no place is known yet."""
+def _is_it(stands: Record, record: Record, file: File) -> bool:
+    """Whether `record`, read from `file`, is the one that stands and of which no place is known yet."""
+    is_result = isinstance(stands.outcome, Result)
     named = (record.run_id, record.attempt)
-    return isinstance(stands.outcome, Result) and named == (stands.run_id, stands.attempt)
+    return is_result is (file is File.RESULTS) and named == (stands.run_id, stands.attempt)
 
 
 class _Bodies:
