@@ -30,6 +30,7 @@ _PUBLIC: Final = {
         "get_global_config_dict set_global_config_dict"
     ),
     "rollbook.config.roots": "CACHE_DIR PARENT_DIR RESULTS_DIR ROOT_DIR WORKING_DIR resolve_read_path",
+    "rollbook.config.reverification": "RolloutReverificationConfig",
     "rollbook.config.types": (
         "AgentServerRef BaseRunServerConfig BaseRunServerInstanceConfig BaseServerConfig Domain "
         "EnvironmentServerRef ModelServerRef ResourcesServerRef"

@@ -54,6 +54,9 @@ from rollbook.config.roots import (
     WORKING_DIR,
     resolve_read_path,
 )
+from rollbook.config.reverification import (
+    RolloutReverificationConfig,
+)
 from rollbook.config.types import (
     AgentServerRef,
     BaseRunServerConfig,
@@ -629,6 +632,7 @@ __all__ = [
     "RolloutFailureRecord",
     "RolloutRecord",
     "RolloutRecords",
+    "RolloutReverificationConfig",
     "RolloutStore",
     "RowResults",
     "RunError",

@@ -21,9 +21,14 @@ from pydantic import ValidationError
 from rollbook.api.options import ceilings_of
 from rollbook.api.provenance import session_entry
 from rollbook.api.request import ServeMode
-from rollbook.api.reverify_metrics import metrics_of
+from rollbook.api.reverify_metrics import metrics_of, write_counts
 from rollbook.api.reverify_output import sound_history
-from rollbook.api.reverify_request import ReverificationRequest, ReverificationResult, cap_of_new_runs
+from rollbook.api.reverify_request import (
+    ReverificationRequest,
+    ReverificationResult,
+    cap_of_new_runs,
+    judging_told,
+)
 from rollbook.clock import Clock, timestamp
 from rollbook.dispatch.dispatcher import Dispatcher
 from rollbook.dispatch.observing import Guarded
@@ -186,8 +191,9 @@ class _Rejudging:
                     ledger = RejudgeLedger(writer, standings, admissions)
                     rollouts = admitted(iter(self._plan()), self.owed, admissions)
                     dispatcher = self._dispatcher(rollouts, ledger, observe)
-                    async with watched(dispatcher):
-                        await dispatcher.run()
+                    with judging_told():
+                        async with watched(dispatcher):
+                            await dispatcher.run()
             finally:
                 admissions.settle()
 
@@ -223,6 +229,8 @@ class _Rejudging:
         metrics: list[JsonObject] = []
         if selected and self.stop.why is None and not settings.disable_aggregation:
             metrics = await metrics_of(reading, self.routes, self.deployment, self._note)
+        if selected:
+            await asyncio.to_thread(write_counts, reading, rules, self.clock, metrics)
         left = Rejudgeable(self.run.paths, standings, rules, with_invalid=settings.retry_invalid_judge_responses)
         left.look()
         groups, _ = standings.counted(rules)

@@ -17,11 +17,12 @@ from pathlib import Path
 from rollbook.api.options import ceilings_of, run_of
 from rollbook.api.rejudging import rejudge
 from rollbook.api.request import ServeMode
-from rollbook.api.reverify_metrics import metrics_of
+from rollbook.api.reverify_metrics import metrics_of, write_counts
 from rollbook.api.reverify_output import Origin, Output
 from rollbook.api.reverify_request import (
     ReverificationRequest,
     ReverificationResult,
+    judging_told,
     modes_of,
     refuse_existing,
     unsafe_output,
@@ -128,10 +129,9 @@ class _Judging:
         forced = await self._guarded()
         collection = self.request.collection
         if forced:
-            collection = collection.model_copy(
-                update={"output_jsonl_fpath": unsafe_output(settings.output_jsonl_fpath)}
-            )
-            self._refuse_existing(collection.output_jsonl_fpath)
+            unsafe = unsafe_output(settings.output_jsonl_fpath)
+            collection = collection.model_copy(update={"output_jsonl_fpath": unsafe})
+        self._refuse_existing(collection.output_jsonl_fpath)
         run = run_of(collection, self.clock)
         with run.claimed():
             reverified = Reverified(
@@ -226,7 +226,8 @@ class _Judging:
             self.stop,
             ceilings_of(self.request.collection, observe),
         )
-        await collect(plan, output.run, output.standings, engine)
+        with judging_told():
+            await collect(plan, output.run, output.standings, engine)
 
     def _may_be_sent_again(self) -> bool:
         settings = self.request.settings
@@ -240,6 +241,7 @@ class _Judging:
         if forced:
             self._note(_unvouched(forced))
         standings, rules = reading.history.standings, output.rules_of(None)
+        await asyncio.to_thread(write_counts, reading, rules, self.clock, metrics)
         is_owed = standings.owed_test(rules)
         keys = list(plan.selected())
         groups, _ = standings.counted(rules)

@@ -9,7 +9,8 @@ Source: collection.md §9.1, §10.5; servers.md §3.7.
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,7 +24,7 @@ from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.missing import resolved
 from rollbook.config.reverification import RolloutReverificationConfig
 from rollbook.dispatch.policy import Limits, Policy
-from rollbook.errors import ConfigError, OutputExistsError, RollbookError
+from rollbook.errors import ConfigError, OutputExistsError, RollbookError, UnroutedRunError
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.event import Observe, observe_nothing
 from rollbook.records.reverify_report import ReverifyReport
@@ -160,3 +161,21 @@ def verifier_keys(config: DictConfig, servers: Iterable[str]) -> dict[str, str]:
 def cap_of_new_runs() -> int:
     """Return how many failures a rollout of a run that starts now may have."""
     return max_rollout_attempts(os.environ)
+
+
+@contextmanager
+def judging_told() -> Iterator[None]:
+    """Turn a failed `/run` of the block, in which nothing but judgings is sent, into what it was.
+
+    Raises:
+        UnroutedRunError: a judging failed, and failures are not routed; says what to do.
+
+    """
+    try:
+        yield
+    except UnroutedRunError as error:
+        told = str(error).partition(". The run ends")[0].replace("/run of", "/verify of", 1)
+        raise UnroutedRunError(
+            f"{told}. What was judged is on disk; go on with --resume, or have failures saved and the rest judged with "
+            "--route-failures"
+        ) from error

@@ -116,6 +116,12 @@ def test_a_server_that_may_keep_state_is_refused_by_name_and_forced_into_an_outp
     assert not again.exists()
 
 
+def test_force_replaces_no_output_where_no_server_needs_it(folder, again, stub):
+    reverified(stub, folder.output, again)
+    assert reverified(stub, folder.output, again, "--force").code == 1
+    assert len(stub.judged) == 4
+
+
 def test_a_server_that_does_not_say_is_refused(folder, again, stub):
     stub.mode = {"no": "word"}
     assert "unknown" in reverified(stub, folder.output, again).err
@@ -161,7 +167,10 @@ def test_an_http_error_ends_the_command_and_a_resume_judges_the_rest(folder, aga
         return web.Response(status=500, text="no") if row["_ng_task_index"] == 2 else {"reward": 1.0}
 
     stub.verify_script = breaking
-    assert reverified(stub, folder.output, again).code == 1
+    broken = reverified(stub, folder.output, again)
+    assert broken.code == 1
+    assert "/verify of rollout 2-0 failed on sums" in broken.err
+    assert "--resume" in broken.err
     assert len(rows_of(again)) == 2
     stub.verify_script = lambda _row: {"reward": 1.0}
     assert reverified(stub, folder.output, again, "--resume").code == 0
@@ -233,15 +242,16 @@ def test_inputs_whose_last_line_has_no_newline_are_whole(tmp_path, again, stub):
 
 
 @pytest.mark.parametrize(
-    ("results", "plan", "what"),
+    ("files", "what"),
     [
-        ([scored(7)], None, ["7-0", "materialized_inputs"]),
-        ([scored(0, response=None, _ng_result_type="code_agent")], None, ["0-0", "code_agent", ":1"]),
-        ([scored(0)], [{"no": "rollout"}], ["materialized_inputs.jsonl:1"]),
-        ([scored(0)], [planned(0), planned(0)], ["planned twice"]),
+        (([scored(7)], None), ["7-0", "materialized_inputs"]),
+        (([scored(0, response=None, _ng_result_type="code_agent")], None), ["0-0", "code_agent", ":1"]),
+        (([scored(0)], [{"no": "rollout"}]), ["materialized_inputs.jsonl:1"]),
+        (([scored(0)], [planned(0), planned(0)]), ["planned twice"]),
     ],
 )
-def test_what_cannot_be_judged_is_named_and_nothing_is_sent(tmp_path, again, stub, results, plan, what):
+def test_what_cannot_be_judged_is_named_and_nothing_is_sent(tmp_path, again, stub, files, what):
+    results, plan = files
     folder = built(tmp_path / "foreign", 2, results)
     if plan is not None:
         folder.plan.write_bytes(lines(plan))
@@ -313,6 +323,22 @@ def test_recovery_takes_results_over_and_judges_what_a_judge_failed_on(tmp_path,
     assert len(stub.judged) == 1
     assert len(rows_of(again)) == 2
     assert said(["eval", "status", str(again)]).code == 3
+
+
+def test_results_of_a_managed_run_are_taken_over_under_the_name_of_the_new_one(tmp_path, again):
+    failing = of_task(1, 2)
+    script = answered()
+    with verifying(lambda row: web.json_response(row | judge_failed(row)) if failing(row) else script(row)) as stub:
+        folder = RunFolder(tmp_path).asks(adding(4))
+        folder.run(stub)
+        assert reverified(stub, folder.output, again, "--judge-failed-only", "--limit", "1").code == 0
+        assert reverified(stub, folder.output, again, "--judge-failed-only", "--resume").code == 0
+        assert [row["_ng_task_index"] for row in stub.judged] == [1, 2]
+    (run_id,) = {row["_ng_run_id"] for row in rows_of(again)}
+    assert run_id != folder.told_manifest()["run_id"]
+    status = said(["eval", "status", str(again), "--json"])
+    (run,) = json.loads(status.out)["runs"]
+    assert (status.code, run["damage"], run["coverage"]["scored"]) == (0, [], 4)
 
 
 def test_an_interrupted_row_hides_no_judge_failure_from_recovery_and_an_omitted_one_is_none(tmp_path, again, stub):
