@@ -1,12 +1,12 @@
 """What a check saw, and what the findings of a record add up to.
 
 Rules:
-* Any finding makes a record unhealthy; without one, a check that had no evidence leaves it unobserved.
+* A check names what it found and where; that a finding makes a record unhealthy is said in `reduction`.
 
 Source: collection.md §7.1, §7.3.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -50,10 +50,3 @@ class Found:
 
     locator: Detail = field(default_factory=dict)
     detail: Detail = field(default_factory=dict)
-
-
-def verdict_of(findings: Iterable[object], unobserved: Iterable[object]) -> Verdict:
-    """Return what `findings` and the checks without evidence add up to."""
-    if any(True for _ in findings):
-        return Verdict.UNHEALTHY
-    return Verdict.UNOBSERVED if any(True for _ in unobserved) else Verdict.HEALTHY

@@ -17,6 +17,7 @@ import msgspec
 
 from rollbook.health.calls import Call, CallIndex, calls_of, count, identity
 from rollbook.health.trajectory import (
+    ABSENT,
     Gap,
     InvalidTrajectoryError,
     Reference,
@@ -43,7 +44,6 @@ CALLS_UNOBSERVED: Final = frozenset(
 _REFERENCE_WORDS: Final = ("unmatched", "ambiguous", "conflict")
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _LARGEST: Final = (1 << 62) - 1
-_NO_BYTES: Final = msgspec.Raw()
 
 
 class _Row(msgspec.Struct):
@@ -57,13 +57,13 @@ class _Row(msgspec.Struct):
     failure_class: Any = msgspec.field(name=NG_FAILURE_CLASS_KEY, default=None)
     failure_kind: Any = None
     reward: Any = None
-    timeouts: msgspec.Raw = _NO_BYTES
+    timeouts: msgspec.Raw = ABSENT
     timed_out: Any = None
     agent_timed_out: Any = None
-    response: msgspec.Raw = _NO_BYTES
-    ng_trajectory: msgspec.Raw = _NO_BYTES
-    ng_model_call_capture: msgspec.Raw = _NO_BYTES
-    ng_agent_observations: msgspec.Raw = _NO_BYTES
+    response: msgspec.Raw = ABSENT
+    ng_trajectory: msgspec.Raw = ABSENT
+    ng_model_call_capture: msgspec.Raw = ABSENT
+    ng_agent_observations: msgspec.Raw = ABSENT
 
 
 class _Usage(msgspec.Struct, gc=False):
@@ -139,6 +139,7 @@ class Observed:
             except InvalidTrajectoryError as error:
                 self.fault = f"ng_trajectory: {error}"
         self.capture = read_capture(row.ng_model_call_capture) if is_there(row.ng_model_call_capture) else None
+        self._usage: Usage | None = None
         self.gaps = frozenset(gap.code for gap in self._gaps())
 
     def _gaps(self) -> Iterator[Gap]:
@@ -255,15 +256,17 @@ class Observed:
         named = [name for call in self.calls if (name := identity(call)) is not None]
         return len(named) - len(set(named))
 
-    @cached_property
+    @property
     def usage(self) -> Usage:
         """The tokens that the record's response says were used."""
-        usage = _part(_WITH_USAGE, self.row.response, _WITHOUT_USAGE).usage or _NO_USAGE
-        prompt, completion = count(usage.input_tokens), count(usage.output_tokens)
-        return Usage(
-            prompt if prompt is not None else count(usage.prompt_tokens),
-            completion if completion is not None else count(usage.completion_tokens),
-        )
+        if self._usage is None:
+            told = _part(_WITH_USAGE, self.row.response, _WITHOUT_USAGE).usage or _NO_USAGE
+            prompt, completion = count(told.input_tokens), count(told.output_tokens)
+            self._usage = Usage(
+                prompt if prompt is not None else count(told.prompt_tokens),
+                completion if completion is not None else count(told.completion_tokens),
+            )
+        return self._usage
 
     @property
     def used_model(self) -> bool | None:

@@ -22,6 +22,8 @@ from rollbook.health.finding import Finding, Verdict
 from rollbook.health.tasks import Repeat, TaskHealth, one_repeat, task_health
 
 ToldAt = Callable[[int], bytes]
+Said = tuple[int, int]
+"""Bits of the table of checks: of those that found something, and of those without evidence."""
 Write = Callable[[bytes], object]
 _TASK_BITS: Final = BIT[CONSISTENTLY_UNHEALTHY] | BIT[NO_SUCCESSFUL_CALLS]
 _ENCODER: Final = msgspec.json.Encoder()
@@ -29,20 +31,25 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 @dataclass(slots=True)
 class Counts:
-    """What was counted over records and over tasks; the keys of the last four are bits of the table of checks."""
+    """What was counted over records and over tasks, by the checks that found something and those without evidence."""
 
     records: int = 0
     tasks: int = 0
-    verdicts: Counter[Verdict] = field(default_factory=Counter)
-    flagged: Counter[int] = field(default_factory=Counter)
-    unobserved: Counter[int] = field(default_factory=Counter)
-    flagged_tasks: Counter[int] = field(default_factory=Counter)
-    unobserved_tasks: Counter[int] = field(default_factory=Counter)
+    said: Counter[Said] = field(default_factory=Counter)
+    said_of_tasks: Counter[Said] = field(default_factory=Counter)
+
+    @property
+    def verdicts(self) -> Counter[Verdict]:
+        """How many records have which verdict."""
+        verdicts: Counter[Verdict] = Counter()
+        for (flagged, unobserved), count in self.said.items():
+            verdicts[_verdict(flagged, unobserved)] += count
+        return verdicts
 
     def issues(self) -> dict[str, int]:
         """Return in how many records (tasks, for their checks) each check found something."""
-        found = self.flagged + self.flagged_tasks
-        return {name: _with(found, BIT[name]) for name in CHECK_IDS}
+        said = self.said + self.said_of_tasks
+        return {name: _with(said, 0, BIT[name]) for name in CHECK_IDS}
 
     def coverage(self, ignored: int) -> dict[str, dict[str, int]]:
         """Return how many records (tasks) each check looked at, could not judge, and was to leave out."""
@@ -53,12 +60,18 @@ class Counts:
         total = self.tasks if is_of_tasks else self.records
         if bit & ignored:
             return {"evaluated": 0, "unobserved": 0, "ignored": total}
-        unobserved = _with(self.unobserved_tasks if is_of_tasks else self.unobserved, bit)
+        unobserved = _with(self.said_of_tasks if is_of_tasks else self.said, 1, bit)
         return {"evaluated": total - unobserved, "unobserved": unobserved, "ignored": 0}
 
 
-def _with(counts: Counter[int], bit: int) -> int:
-    return sum(count for mask, count in counts.items() if mask & bit)
+def _with(counts: Counter[Said], which: int, bit: int) -> int:
+    return sum(count for masks, count in counts.items() if masks[which] & bit)
+
+
+def _verdict(flagged: int, unobserved: int) -> Verdict:
+    if flagged:
+        return Verdict.UNHEALTHY
+    return Verdict.UNOBSERVED if unobserved else Verdict.HEALTHY
 
 
 class Reduction:
@@ -78,8 +91,7 @@ class Reduction:
             repeats = list(self._repeats(places, line))
             health = task_health(repeats, self._ignored)
             self.counts.tasks += 1
-            self.counts.flagged_tasks[health.flagged] += 1
-            self.counts.unobserved_tasks[health.unobserved] += 1
+            self.counts.said_of_tasks[health.flagged, health.unobserved] += 1
             task(_task_entry(number, health))
         return self.counts
 
@@ -96,10 +108,8 @@ class Reduction:
         marks, unobserved, flagged = columns.marks[place], columns.unobserved[place], columns.flagged[place]
         is_copy = copies > 1 and marks & SOUND and not BIT[DUPLICATE] & self._ignored
         flagged |= BIT[DUPLICATE] if is_copy else 0
-        verdict = Verdict.UNHEALTHY if flagged else Verdict.UNOBSERVED if unobserved else Verdict.HEALTHY
-        self.counts.verdicts[verdict] += 1
-        self.counts.flagged[flagged] += 1
-        self.counts.unobserved[unobserved] += 1
+        verdict = _verdict(flagged, unobserved)
+        self.counts.said[flagged, unobserved] += 1
         line(self._line(place, verdict, copies if is_copy else 0))
         return Repeat(verdict, bool(marks & BOUND), bool(marks & SUCCESS))
 

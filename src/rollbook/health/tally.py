@@ -40,8 +40,9 @@ class Tally(msgspec.Struct):
         """Count one record."""
         if seen.has_evidence:
             self._add_calls(seen)
-        self.prompt += seen.usage.prompt or 0
-        self.completion += seen.usage.completion or 0
+        usage = seen.usage
+        self.prompt += usage.prompt or 0
+        self.completion += usage.completion or 0
         used = seen.used_model
         self.used += used is True
         self.unused += used is False

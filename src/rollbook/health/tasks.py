@@ -37,6 +37,8 @@ class TaskHealth(msgspec.Struct, frozen=True):
 
 def one_repeat(copies: Sequence[Repeat]) -> Repeat:
     """Return the repeat that `copies` are of."""
+    if len(copies) == 1:
+        return copies[0]
     verdicts = {copy.verdict for copy in copies}
     verdict = verdicts.pop() if len(verdicts) == 1 else Verdict.UNOBSERVED
     return Repeat(verdict, all(copy.is_bound for copy in copies), any(copy.has_success for copy in copies))

@@ -21,6 +21,10 @@ _Counting = Annotated[int, msgspec.Meta(ge=1)]
 _VERSIONS: Final = "1."
 
 
+ABSENT: Final = msgspec.Raw()
+"""What stands for a member that is not there: one value, told by its identity."""
+
+
 class InvalidTrajectoryError(ValueError):
     """`ng_trajectory` is there and is none."""
 
@@ -83,7 +87,7 @@ class ModelCall(msgspec.Struct):
     started_at: Any = None
     completed_at: Any = None
     duration_ms: int | float | None = None
-    response: msgspec.Raw = msgspec.Raw()
+    response: msgspec.Raw = ABSENT
     response_metadata: JsonObject | None = None
     token_stats: TokenStats | None = None
 
@@ -131,7 +135,7 @@ class CapturedCall(msgspec.Struct):
     tokens_in: Any = None
     tokens_out: Any = None
     tool_calls: Any = None
-    response: msgspec.Raw = msgspec.Raw()
+    response: msgspec.Raw = ABSENT
 
 
 class Capture(msgspec.Struct):
@@ -149,6 +153,8 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 def is_there(text: msgspec.Raw) -> bool:
     """Whether a member is there and not null."""
+    if text is ABSENT:
+        return False
     view = memoryview(text)
     return len(view) > len(_NULL) or bytes(view) not in {b"", _NULL}
 
