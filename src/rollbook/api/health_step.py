@@ -15,20 +15,23 @@ from dataclasses import replace
 
 from rollbook.api.request import EvaluationResult
 from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.dispatch.stop import Stop
 from rollbook.errors import IncompleteEvaluationError
 from rollbook.health.summary import HealthSummary, Limits, accounting_of
 from rollbook.health.words import lines_of
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.event import Observe, RunNoted
-from rollbook.verbs.health import check_health
+from rollbook.verbs.health import HealthCheckLeftError, check_health
 
 _LOG = logging.getLogger(__name__)
 
 
 async def with_health(
-    result: EvaluationResult, settings: RolloutCollectionConfig, paths: RunPaths, observe: Observe
+    result: EvaluationResult, settings: RolloutCollectionConfig, paths: RunPaths, observe: Observe, stop: Stop
 ) -> EvaluationResult:
     """Check the records of the run that came to `result`, and return it with what was found.
+
+    A run that is to stop meanwhile leaves the check where it is.
 
     Raises:
         IncompleteEvaluationError: more records are unhealthy than `max_unhealthy_fraction` lets be; it has the result.
@@ -43,10 +46,11 @@ async def with_health(
             ignored=settings.health_check_ignored_checks,
             accounting=accounting_of(result.coverage),
             limits=Limits(unhealthy=settings.max_unhealthy_fraction),
+            is_left=stop.asked.is_set,
         )
 
     found = await _ended_well(check)
-    notes = (f"the health check failed: {found}",) if isinstance(found, BaseException) else lines_of(found)[:-1]
+    notes = (_failed(found),) if isinstance(found, BaseException) else lines_of(found)[:-1]
     for text in notes:
         observe(RunNoted(text))
     result = replace(result, notes=(*result.notes, *notes))
@@ -61,6 +65,12 @@ async def with_health(
         error.result = result
         raise error
     return result
+
+
+def _failed(error: BaseException) -> str:
+    if isinstance(error, HealthCheckLeftError):
+        return "stopped before the records' health was checked; gym eval health-check does it"
+    return f"the health check failed: {error}"
 
 
 async def _ended_well(work: Callable[[], HealthSummary]) -> HealthSummary | BaseException:

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,15 @@ _UNKNOWN: Final = Accounting()
 _NO_LIMITS: Final = Limits()
 
 
+class HealthCheckLeftError(Exception):
+    """Nobody waits for the check any more."""
+
+
+def never() -> bool:
+    """Go on to the end."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class ReportPaths:
     """Where the reports of a health check go."""
@@ -61,13 +70,16 @@ def check_health(
     ignored: Iterable[str] = (),
     accounting: Accounting = _UNKNOWN,
     limits: Limits = _NO_LIMITS,
+    is_left: Callable[[], bool] = never,
 ) -> HealthSummary:
     """Check every record of the result `files`, and write both reports into `folder`.
 
     `workers` processes share the work; by default as many as there are processors, eight at most, and none of their own
-    where there is little to do. `accounting` says what the plan expected.
+    where there is little to do. `accounting` says what the plan expected. Once `is_left` says so, the work is left
+    where it is, and nothing is written.
 
     Raises:
+        HealthCheckLeftError: the work was left.
         InputError: `ignored` names a check that there is not.
         LedgerError: a file cannot be read, or a report cannot be written.
 
@@ -83,7 +95,7 @@ def check_health(
             spill = stack.enter_context(tempfile.TemporaryFile())
             gathered = _Gathered(spill)
             many = workers_for(indexes, workers)
-            gathered.take(indexes, many, mask_of(names))
+            gathered.take(indexes, many, mask_of(names), is_left)
             return gathered.written(paths, names, accounting, limits, indexes)
     except OSError as error:
         raise LedgerError(f"the health of {', '.join(map(str, files))} could not be checked: {error}") from error
@@ -118,10 +130,12 @@ class _Gathered:
         self._offsets: array[int] = array("Q")
         self._tally = Tally()
 
-    def take(self, indexes: Sequence[LineIndex], workers: int, ignored: int) -> None:
+    def take(self, indexes: Sequence[LineIndex], workers: int, ignored: int, is_left: Callable[[], bool]) -> None:
         """Examine every line of the files."""
         at = 0
         for batch in batches_of(parts_of(indexes, workers, ignored), workers):
+            if is_left():
+                raise HealthCheckLeftError("the records' health was not checked to the end")
             first = len(self._columns)
             self._columns.extend(batch)
             self._spill.write(batch.told)

@@ -11,7 +11,7 @@ from rollbook.errors import InputError, LedgerError
 from rollbook.health.checks import CHECK_IDS, mask_of
 from rollbook.health.words import lines_of
 from rollbook.verbs import health_lines
-from rollbook.verbs.health import SUMMARY_NAME, VERDICTS_NAME, check_health, workers_for
+from rollbook.verbs.health import SUMMARY_NAME, VERDICTS_NAME, HealthCheckLeftError, check_health, workers_for
 from rollbook.verbs.health_lines import line_index, parts_of, singles_of
 from rollbook.verbs.health_lines import lines_of as text_of
 from rollbook.verbs.health_pool import batches_of
@@ -183,3 +183,11 @@ def test_the_reports_of_another_run_in_the_folder_are_not_written_over(tmp_path)
     assert reports(tmp_path) == before
     assert other.summary == tmp_path / f"b_{SUMMARY_NAME}"
     assert check_health([tmp_path / "a.jsonl"], tmp_path).summary == tmp_path / SUMMARY_NAME
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_check_that_is_left_writes_nothing_and_changes_nothing(tmp_path, workers):
+    path = many(tmp_path)
+    with pytest.raises(HealthCheckLeftError):
+        check_health([path], tmp_path, workers=workers, is_left=lambda: True)
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
