@@ -247,7 +247,7 @@ class _Evaluation:
             return result
         from rollbook.api.health_step import with_health  # noqa: PLC0415  a run starts sooner without it
 
-        return await with_health(result, settings, self._paths, self._observe)
+        return await with_health(result, settings, self._paths, self._observe, self.stop)
 
     def _status_file(self) -> StatusFile:
         session, settings = self._session, self._settings
