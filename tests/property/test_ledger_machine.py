@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -252,7 +253,9 @@ class LedgerMachine(RuleBasedStateMachine):
         if lines:
             file = File.RESULTS if path == self.paths.output else File.FAILURES
             self._append(
-                replace(saved_line(self.plan[KEYS[0]], RESULTS[0], STAMP), file=file, pieces=(_picked(lines, pick),))
+                msgspec.structs.replace(
+                    saved_line(self.plan[KEYS[0]], RESULTS[0], STAMP), file=file, pieces=(_picked(lines, pick),)
+                )
             )
 
     # What always holds.

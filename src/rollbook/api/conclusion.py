@@ -9,7 +9,8 @@ Source: collection.md §6.1, §6.7, §10.1, §21.4.26.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.errors import IncompleteEvaluationError, NothingProducedError, RunError
@@ -17,8 +18,7 @@ from rollbook.ledger.paths import RunPaths
 from rollbook.records.coverage import Coverage
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """How a run ended: `sent` rollouts were left to it, and `counts` says whether any without result counts as zero."""
 
     settings: RolloutCollectionConfig

@@ -8,7 +8,7 @@ Source: collection.md §3.2, §11.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Protocol, assert_never
 
 import msgspec
@@ -107,7 +107,7 @@ def _reports_itself(done: CompletedRollout) -> bool:
 def _with_delivery(ending: Ending, sends: Sends) -> Ending:
     if not isinstance(ending.outcome, Failed):
         return ending
-    return msgspec.structs.replace(ending, outcome=replace(ending.outcome, delivery=sends.delivery))
+    return msgspec.structs.replace(ending, outcome=msgspec.structs.replace(ending.outcome, delivery=sends.delivery))
 
 
 def _untouched(reply: Reply, ending: Ending) -> JsonObject:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
+import msgspec
 from omegaconf import DictConfig
 
 from rollbook.clock import Clock, timestamp
@@ -90,8 +91,7 @@ class Terms:
             yield "skills", load_skills(folder).hash
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(msgspec.Struct, frozen=True):
     """The rollouts that a command adds to the plan on disk; each call of `planned` plans them anew."""
 
     rollouts: int = 0
@@ -102,8 +102,7 @@ class Addition:
         return (Line(0, 0, len(text), text) for _, text in self.planned())
 
 
-@dataclass(frozen=True, slots=True)
-class Agreed:
+class Agreed(msgspec.Struct, frozen=True):
     """What a run is gone on with: its manifest, what people are told, what drifted, and what its plan grows by."""
 
     manifest: RunManifest

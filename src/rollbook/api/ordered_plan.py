@@ -10,8 +10,9 @@ Source: collection.md §3.4; case RC-89.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from rollbook.api.session import PlanLines, Session
 from rollbook.ledger.durations import longest_attempts
@@ -27,8 +28,7 @@ _LINES_AT_ONCE: Final = 1000
 _BOM: Final = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class OrderedPlan:
+class OrderedPlan(msgspec.Struct, frozen=True):
     """The plan's rollouts that are owed as the session stands; each pass orders them anew.
 
     None comes after every so many lines: whoever goes through them may pause there.

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
+import msgspec
+
 from rollbook.api.batch import check_batch
 from rollbook.api.opening import Addition, Agreed, Terms, adopted_manifest, agreed, fresh_manifest
 from rollbook.api.options import most_at_once, plan_options, prompt_of, sources_of
@@ -264,8 +266,7 @@ class Session:
         return len({self.directory.find(agent, server).server for agent, server in names if agent or server}) > 1
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFor:
+class PlannedFor(msgspec.Struct, frozen=True):
     """What the plan of a session holds for each environment server."""
 
     session: Session
@@ -296,8 +297,7 @@ class PlannedFor:
         return self.session.directory.find(agent, stamped).server == server
 
 
-@dataclass(frozen=True, slots=True)
-class PlanLines:
+class PlanLines(msgspec.Struct, frozen=True):
     """The plan's rollouts that are owed as the session stands; each pass reads the plan anew.
 
     None comes after every so many lines of which none is owed: whoever goes through them may pause there.

@@ -11,8 +11,9 @@ import errno
 import random
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from rollbook.config.names import HEAD_SERVER_KEY, SERVER_TYPES
 from rollbook.config.tree import Tree, block_of, blocks, mapping_at
@@ -42,8 +43,7 @@ def _random_port(low: int, high: int) -> int:
     return random.SystemRandom().randint(low, high)
 
 
-@dataclass(frozen=True, slots=True)
-class PortSource:
+class PortSource(msgspec.Struct, frozen=True):
     """Where ports come from: `choose(low, high)` proposes one, `is_free(host, port)` asks the machine."""
 
     choose: Callable[[int, int], int] = _random_port

@@ -11,11 +11,11 @@ Source: servers.md §10.1, §8.10.
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import yaml
 
 from rollbook.config.names import AGENTS, ENVIRONMENT_SERVERS, MODELS, RESOURCES_SERVERS
@@ -60,8 +60,7 @@ _FLAGS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogEntry:
+class CatalogEntry(msgspec.Struct, frozen=True):
     """One thing that can be named; `flavors` are its other configurations, written NAME/FLAVOR."""
 
     shelf: Shelf

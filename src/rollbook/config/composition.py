@@ -11,8 +11,9 @@ Source: servers.md §1.6.
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from rollbook.config.names import AGENT_MAP_KEY, AGENT_NAME_KEY, AGENTS, FAN_OUT_KEY, MISSING
 from rollbook.config.overrides import Override, tree_of
@@ -24,8 +25,7 @@ _KEPT: Final = ("resources_server", "model_server", "datasets")
 _BLOCK_DEPTH: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Standalone:
+class _Standalone(msgspec.Struct, frozen=True):
     name: str
     type: str
     block: Tree

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
+import msgspec
 import yaml
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -30,16 +31,14 @@ _TOP = "a configuration is a mapping of names to blocks"
 _OPERATOR_KEYS = {"inherit_from": INHERIT_KEY, "copy": COPY_KEY}
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """One place that configuration came from: a file, the command line, the calling program."""
 
     label: str
     tree: DictConfig
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(msgspec.Struct, frozen=True):
     """Which source a value came from, lowest precedence first."""
 
     sources: Sequence[Source] = ()

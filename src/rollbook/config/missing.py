@@ -9,9 +9,9 @@ Source: servers.md §1.3, §1.5.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import (
     InterpolationToMissingValueError,
@@ -36,8 +36,7 @@ _KEY = re.compile(r"Interpolation key '([^']+)' not found")
 _VARIABLE = re.compile(r"Environment variable '([^']+)' not found")
 
 
-@dataclass(frozen=True, slots=True)
-class Unresolved:
+class Unresolved(msgspec.Struct, frozen=True):
     """An interpolation that points at nothing: at `path`, because of `reason`; `cure` is what to type."""
 
     path: Path

@@ -11,9 +11,9 @@ Source: servers.md §1.2.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -30,8 +30,7 @@ _RICH_WORDS: Final = frozenset({"inf", "nan"})
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(msgspec.Struct, frozen=True):
     """One token: where it points, and what it does there."""
 
     path: Path

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
 import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -91,8 +92,7 @@ class GlobalConfigDictParserConfig:
     overrides: list[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Layers:
+class _Layers(msgspec.Struct, frozen=True):
     """What was read: the files, what lies on top of them, and the command line."""
 
     files: tuple[Source, ...]

@@ -16,6 +16,8 @@ from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from rollbook.clock import Clock
 from rollbook.dispatch.flights import Flight, Flights, GivenUp
 from rollbook.dispatch.outstanding import UNSENT, Outstanding
@@ -45,15 +47,13 @@ class Answer:
     retry_after: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunAgain:
+class RunAgain(msgspec.Struct, frozen=True):
     """An attempt that was ended because its rollout is to run again."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Carrier:
+class Carrier(msgspec.Struct, frozen=True):
     """What every lane of a run shares."""
 
     transport: Transport

@@ -21,9 +21,10 @@ Rules:
 Source: the slow start and congestion avoidance of RFC 5681 §3.1, with a rate in place of the window's acknowledgement.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 from rollbook.dispatch.ceiling_round import Round
 
@@ -48,8 +49,7 @@ class Phase(Enum):
     RECOVERING = "recovering"
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True):
     """A ceiling under test: what delivered `rate` before it, and whether the test goes up."""
 
     back_to: int

@@ -7,9 +7,10 @@ Rules:
 
 from dataclasses import dataclass, field
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+
+class Limits(msgspec.Struct, frozen=True):
     """Seconds that a rollout may take once its request can be sent, and that two of its parts may take.
 
     `response`: from the request to the reply's first line. `body`: from there to the reply's end, however it trickles.
@@ -20,8 +21,7 @@ class Limits:
     body: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(msgspec.Struct, frozen=True):
     """Nothing starts later than `seconds` after the beginning, nor with less than the margin left.
 
     `margin` is in seconds; None is the 75th percentile of how long rollouts took, once five have ended.
@@ -51,8 +51,7 @@ class Policy:
     whole_tasks: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatched:
+class Dispatched(msgspec.Struct, frozen=True):
     """`stopped`: why admission ended before the plan did, None when it did not; `cut`: attempts ended in flight."""
 
     stopped: str | None = None

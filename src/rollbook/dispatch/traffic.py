@@ -8,8 +8,9 @@ Source: collection.md §3.1, §3.5, §6.8.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from rollbook.clock import Clock
 from rollbook.dispatch.budget import Spending
@@ -41,8 +42,7 @@ Further = Callable[[str, Ending], str | None]
 """(server, ending) → why further attempts are of no use, or None when they may be of some."""
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(msgspec.Struct, frozen=True):
     """Ceilings, budget, early stops, and the lanes that wait for room."""
 
     ceilings: Ceilings

@@ -12,7 +12,6 @@ Source: collection.md §1.4; cases RC-57, RC-58, RC-61, RC-70.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -28,8 +27,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class _BadLine:
+class _BadLine(msgspec.Struct, frozen=True):
     number: int
     reason: str
 

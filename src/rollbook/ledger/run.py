@@ -16,6 +16,8 @@ from glob import escape
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from rollbook.clock import Clock
 from rollbook.errors import DamagedRunError, LedgerError, OutputExistsError
 from rollbook.ledger.digests import HashedFile
@@ -34,8 +36,7 @@ from rollbook.records.manifest import PlanDigest, RunManifest
 _OF_A_FULL_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """A plan that is written aside, and not yet in force."""
 
     paths: RunPaths
@@ -253,8 +254,7 @@ def _refused(error: OSError, path: Path) -> LedgerError:
     return LedgerError(f"cannot write {named}: {error.strerror or error}. {what_helps} --output that can be written")
 
 
-@dataclass(frozen=True, slots=True)
-class _Explained:
+class _Explained(msgspec.Struct, frozen=True):
     """Writes a plan; what comes of the rows that are written is not its concern."""
 
     file: HashedFile

@@ -9,7 +9,6 @@ Rules:
 Source: collection.md §4.2; case RC-09.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -33,8 +32,7 @@ _NOT_JSON: Final = (TypeError, ValueError, RecursionError, OverflowError, msgspe
 Pieces = tuple[bytes | memoryview, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SavedLine:
+class SavedLine(msgspec.Struct, frozen=True):
     """One line in pieces, newline included, the file that it goes to, and the outcome that it tells."""
 
     file: File

@@ -16,9 +16,10 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from rollbook.clock import Clock
 from rollbook.errors import InputError, LedgerError, ShardTakenOverError
@@ -223,7 +224,7 @@ class ShardWriter(Writer):
             nothing = SavedLine(File.FAILURES, (), ending.outcome)
             return Handed(self._record(rollout, nothing), self._nothing_to_do())
         _, row = saved_row(ending, rollout.stamps | {RUN_ID_KEY: self._stamp.run_id})
-        saved = SavedLine(File.FAILURES, (encode(row) + b"\n",), replace(ending.outcome, omitted=True))
+        saved = SavedLine(File.FAILURES, (encode(row) + b"\n",), msgspec.structs.replace(ending.outcome, omitted=True))
         self._refuse_when_broken()
         with self._adding:
             self._waiting.rows[saved.file].extend(saved.pieces)

@@ -9,7 +9,6 @@ Source: collection.md §5.3, §21.7 (a).
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,8 +20,7 @@ from rollbook.records.nesting import not_too_deep
 _CHUNK: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class TailRepair:
+class TailRepair(msgspec.Struct, frozen=True):
     """What was done to the end of `path`: `cut` bytes moved to `kept_in`, or a newline added."""
 
     path: Path

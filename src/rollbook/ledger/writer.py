@@ -22,6 +22,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, Final, Self
 
+import msgspec
+
 from rollbook.clock import Clock
 from rollbook.errors import LedgerError
 from rollbook.ledger.handed import Commit, Handed
@@ -63,8 +65,7 @@ class _Waiting:
         return bool(self.reserved or self.events or any(self.rows.values()))
 
 
-@dataclass(frozen=True, slots=True)
-class WriterOptions:
+class WriterOptions(msgspec.Struct, frozen=True):
     """How a run is written. `may_write` raises when somebody else took the run over."""
 
     durability: Durability = Durability.SYNC

@@ -16,6 +16,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from rollbook.records.coverage import Coverage
 from rollbook.records.event import (
     Admission,
@@ -46,8 +48,7 @@ _SECONDS_A_MINUTE = 60.0
 _SHORTEST_RATED = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """Where a run is. Rates are per minute, durations in seconds; `mean_reward` is None while nothing is scored.
 
     `limit` rollouts may be in flight; None where that is not known. `again` wait to be sent again; `again_why` is what

@@ -13,8 +13,9 @@ Source: collection.md §6.8; case RC-49.
 """
 
 from collections import Counter, deque
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from rollbook.outcomes.classify import cause_of
 from rollbook.records.ending import Ending
@@ -26,8 +27,7 @@ FEWEST: Final = 20
 _SHOWN: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class EarlyStop:
+class EarlyStop(msgspec.Struct, frozen=True):
     """Why a run ends early, and whether resuming it may help without anything being mended first."""
 
     why: str

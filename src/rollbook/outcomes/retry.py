@@ -10,9 +10,10 @@ Source: collection.md §3.6, §3.7; RFC 9110 §10.2.3.
 """
 
 import zlib
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Final
+
+import msgspec
 
 from rollbook.records.ending import Ending
 from rollbook.records.failure_kinds import Delivery
@@ -28,8 +29,7 @@ _DOUBLINGS: Final = 16
 _WHY_KEPT: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """An attempt that never ran: why, in how many seconds its rollout is sent again, and the HTTP status if any."""
 
     why: str

@@ -12,6 +12,7 @@ Source: collection.md §2.8, §2.10, §18, §21.2.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+import msgspec
 from omegaconf import DictConfig
 
 from rollbook.config.instances import attributed_agent, environment_server_for, implementation_of, model_server_of
@@ -32,8 +33,7 @@ from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY, TASK
 from rollbook.records.source import is_materialized
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(msgspec.Struct, frozen=True):
     """The names that a row brings along; rows that bring the same ones are looked up once."""
 
     agent: str | None

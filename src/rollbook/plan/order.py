@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeVar
 
+import msgspec
+
 _T = TypeVar("_T")
 _AT_ONCE: Final = 4096
 
@@ -31,8 +33,7 @@ class Spot(NamedTuple):
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Pieces:
+class _Pieces(msgspec.Struct, frozen=True):
     """What stays together: piece `n` is `lines[starts[n]:starts[n + 1]]`."""
 
     lines: Sequence[int]

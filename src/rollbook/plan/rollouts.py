@@ -8,7 +8,6 @@ Source: collection.md §1.5, §4.7, §4.8, §5.2.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -38,8 +37,7 @@ from rollbook.records.standing import Standings
 from rollbook.records.task import Rollout
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(msgspec.Struct, frozen=True):
     """The environment server that runs a row, what implements it, and the policy model behind its agent."""
 
     server: str

@@ -11,7 +11,8 @@ Source: collection.md §2.2, §2.3, §2.10.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from rollbook.errors import InputError
 from rollbook.plan.options import DEFAULT_KEY, PlanOptions, RoutingMode
@@ -20,8 +21,7 @@ from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY, TASK
 from rollbook.records.source import SourceRow, is_materialized
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """Where copies of a row go: `agent_ref` None leaves the agent to `task_source` or to the server."""
 
     agent_ref: JsonMapping | None
@@ -33,8 +33,7 @@ class Target:
         return name_in(self.agent_ref)
 
 
-@dataclass(frozen=True, slots=True)
-class Routing:
+class Routing(msgspec.Struct, frozen=True):
     """A row's targets; `basis` is the name per-agent options know it by, `replaced` an (old, new) agent pair."""
 
     basis: str | None

@@ -9,7 +9,6 @@ Source: collection.md §1.3, §1.6, §1.7, §4.1 to §4.3, §4.12, §21.1.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, assert_never
 
 import msgspec
@@ -47,8 +46,7 @@ from rollbook.records.rollout_failure import ROLLOUT_FAILURE_KEY, typed_failure
 __all__ = ["File", "encode", "saved_row"]
 
 
-@dataclass(frozen=True, slots=True)
-class RunStamp:
+class RunStamp(msgspec.Struct, frozen=True):
     """What every record of a managed run carries: its name; and each failure: the cap that was in force."""
 
     run_id: str

@@ -9,20 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+import msgspec
+
 from rollbook.records.coverage import Coverage
 from rollbook.records.identity import RolloutKey
 from rollbook.records.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class RunNoted:
+class RunNoted(msgspec.Struct, frozen=True):
     """Something that a person should know of this run, told once; what is known before anything is sent comes first."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunPlanned:
+class RunPlanned(msgspec.Struct, frozen=True):
     """The plan is on disk; nothing was sent yet.
 
     Of the `settled` rollouts, `settled_scored` are scored, with rewards that add up to `settled_rewards`, and
@@ -37,8 +37,7 @@ class RunPlanned:
     settled_zeros: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptStarted:
+class AttemptStarted(msgspec.Struct, frozen=True):
     """A request is about to leave. `at` is monotonic seconds."""
 
     key: RolloutKey
@@ -46,8 +45,7 @@ class AttemptStarted:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptEnded:
+class AttemptEnded(msgspec.Struct, frozen=True):
     """An attempt ended and its line is committed. `elapsed` in seconds; `cause`: what a failed reply said."""
 
     record: Record
@@ -56,8 +54,7 @@ class AttemptEnded:
     cause: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptRefused:
+class AttemptRefused(msgspec.Struct, frozen=True):
     """An attempt never ran: it was not sent, or turned away. Its rollout is sent again in `retry_in` seconds.
 
     `server` turned it away with the HTTP status `status` (None: it was not reached). A rollout is sent again for up to
@@ -74,8 +71,7 @@ class AttemptRefused:
     retry_for: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptCut:
+class AttemptCut(msgspec.Struct, frozen=True):
     """An attempt was ended from outside, and left no line; its rollout is sent again."""
 
     key: RolloutKey
@@ -84,8 +80,7 @@ class AttemptCut:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """A rollout that is out: for `seconds`, on `host`, in `phase`."""
 
     key: RolloutKey
@@ -95,8 +90,7 @@ class Waiting:
     phase: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunStalled:
+class RunStalled(msgspec.Struct, frozen=True):
     """Nothing ended for `seconds` although `count` rollouts are out; those that wait longest, `longest`, come first."""
 
     seconds: float
@@ -123,23 +117,20 @@ class Admission(Enum):
     STOPPING = "stopping"
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionChanged:
+class AdmissionChanged(msgspec.Struct, frozen=True):
     """From now on rollouts are sent, or not, as `admission` says."""
 
     admission: Admission
 
 
-@dataclass(frozen=True, slots=True)
-class RunRead:
+class RunRead(msgspec.Struct, frozen=True):
     """Where the run stands by its files, which others wrote; the rewards of what is scored add up to `rewards`."""
 
     coverage: Coverage
     rewards: float
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnded:
+class RunEnded(msgspec.Struct, frozen=True):
     """No further attempt will be made in this session."""
 
 

@@ -7,32 +7,28 @@ Rules:
 Source: collection.md §4.
 """
 
-from dataclasses import dataclass, replace
+import msgspec
 
 from rollbook.records.failure_kinds import TURNED_AWAY_STATUSES, Delivery, FailureStage
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(msgspec.Struct, frozen=True):
     """A result whose reward counts."""
 
     reward: float
 
 
-@dataclass(frozen=True, slots=True)
-class Masked:
+class Masked(msgspec.Struct, frozen=True):
     """A result whose reward was given but is no measurement."""
 
     reward: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unscored:
+class Unscored(msgspec.Struct, frozen=True):
     """A result without a reward."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """An attempt that reports a failure.
 
     `reward` is what the row of an older version holds beside the failure; only a failure that counts as zero has it.
@@ -64,8 +60,7 @@ class Failed:
         return self.delivery is Delivery.NOT_SENT or self.http_status in TURNED_AWAY_STATUSES
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupted:
+class Interrupted(msgspec.Struct, frozen=True):
     """An attempt that ran and left no result; `delivery` and `stage` tell how far it came.
 
     `omitted`: what is saved of it says that a result is missing, and is no ending of the run's history.
@@ -86,15 +81,13 @@ class Interrupted:
         return self.omitted or self.delivery is Delivery.NOT_SENT or self.stage is FailureStage.ADMISSION
 
 
-@dataclass(frozen=True, slots=True)
-class NeverStarted:
+class NeverStarted(msgspec.Struct, frozen=True):
     """Planned, and deliberately not sent; `reason` says why."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """A row that records something and never moves a standing."""
 
     message: str
@@ -109,9 +102,9 @@ def without_text(outcome: Outcome) -> Outcome:
     """Return `outcome` as a fold keeps it: what a person reads of it stays on disk."""
     match outcome:
         case Failed():
-            return replace(outcome, message="", response_body=None, reward=None)
+            return msgspec.structs.replace(outcome, message="", response_body=None, reward=None)
         case Interrupted():
-            return replace(outcome, message="")
+            return msgspec.structs.replace(outcome, message="")
         case NeverStarted():
             return NeverStarted("")
         case Evidence():

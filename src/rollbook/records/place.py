@@ -6,8 +6,9 @@ Rules:
 Source: collection.md §5.4.1.
 """
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 
 class File(Enum):
@@ -17,8 +18,7 @@ class File(Enum):
     FAILURES = "failures"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """One line of one file."""
 
     file: File

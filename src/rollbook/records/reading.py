@@ -8,7 +8,6 @@ Source: collection.md §1.3, §1.6, §1.7, §4.2, §4.11, §5.4.1, §21.1.
 """
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal
 
@@ -198,8 +197,7 @@ class _PlanHead(msgspec.Struct, gc=False):
 PLAN_HEAD: Final = msgspec.json.Decoder(_PlanHead)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedLine:
+class PlannedLine(msgspec.Struct, frozen=True):
     """Who a line of the plan is about, and where it goes: its agent, or the server that it is stamped with."""
 
     key: RolloutKey

@@ -9,7 +9,6 @@ Rules:
 Source: collection.md §3.7, §4.1, §4.2, §4.4, §21.1.
 """
 
-from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -77,7 +76,7 @@ def explained(ending: Ending, report: FailureReport) -> Ending:
     kind = (report.kind or failed.kind) if ending.run_failed else (failed.kind or report.kind)
     if ending.run_failed:
         report = report.caused("collection", COLLECTION_DISPATCH_FAILED, http_status=_status_in(failed))
-    return msgspec.structs.replace(ending, outcome=replace(failed, kind=kind), report=report)
+    return msgspec.structs.replace(ending, outcome=msgspec.structs.replace(failed, kind=kind), report=report)
 
 
 def sanitised(payload: JsonMapping) -> JsonObject:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+import msgspec
+
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Failed, Masked, Outcome, Scored, without_text
 from rollbook.records.place import File, Place
@@ -86,7 +88,7 @@ class RecordTable:
             reward = self.rewards[row]
             return Masked(None if math.isnan(reward) else reward)
         if isinstance(shape, Failed) and not math.isnan(self.rewards[row]):
-            return replace(shape, reward=self.rewards[row])
+            return msgspec.structs.replace(shape, reward=self.rewards[row])
         return shape
 
     def shape(self, row: int) -> Outcome:

@@ -11,8 +11,9 @@ Source: collection.md §5.1, §5.4; cases RC-16, RC-18.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from rollbook.recovery.drift import INPUTS, SETTINGS, Drift, drift_of, instance_of, step_below
 from rollbook.recovery.fingerprint import digest_of
@@ -26,8 +27,7 @@ _HOW_MANY: Final = (f"{SETTINGS}.limit", f"{SETTINGS}.num_repeats", f"{SETTINGS}
 """What says how many rows there are, or in which order, and changes none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """A dotted key whose digests differ; None where a side does not have the key."""
 
     key: str
@@ -40,8 +40,7 @@ class Difference:
         return f"{self.key}: {_shown(self.old)} -> {_shown(self.new)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(msgspec.Struct, frozen=True):
     """What a person is told before a run goes on, and what going on would mix, if anything."""
 
     notes: tuple[str, ...]

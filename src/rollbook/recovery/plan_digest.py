@@ -111,8 +111,7 @@ class PlanDigest:
         return self._by_key[found]
 
 
-@dataclass(frozen=True, slots=True)
-class PlanComparison:
+class PlanComparison(msgspec.Struct, frozen=True):
     """A new plan beside the one on disk, in rollouts.
 
     `same` have equal lines, `changed_count` other ones (`changed` names the first few), `added` are new, and `missing`

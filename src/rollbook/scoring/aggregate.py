@@ -11,10 +11,10 @@ Source: collection.md §6.4; servers.md §3.7, §8.11.
 
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import msgspec
 from pydantic import BaseModel, Field
 
 from rollbook.records.json_values import JsonObject
@@ -105,8 +105,7 @@ class AggregateMetricsMixin:
         return step
 
 
-@dataclass(frozen=True, slots=True)
-class _Hooks:
+class _Hooks(msgspec.Struct, frozen=True):
     metrics: Callable[[Any], Any] | None
     key_metrics: Callable[[Any], Any] | None
     repeat_metrics: Callable[[Any], Any] | None

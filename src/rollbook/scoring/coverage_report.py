@@ -12,9 +12,10 @@ Source: collection.md §1.12, §5.4.3, §6.6, §21.1.28; case RC-71.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
+
+import msgspec
 
 from rollbook.records.columns import PLANNED, unpacked_key
 from rollbook.records.coverage import FAILED_DISPOSITIONS, Coverage, covered
@@ -33,8 +34,7 @@ SCHEMA_VERSION: Final = 1
 _Name = tuple[str | None, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Retries:
+class Retries(msgspec.Struct, frozen=True):
     """What trying again came to, over all sessions.
 
     `attempts` that failed, `rollouts_retried` that were dispatched more than once, and `at_cap`: without a result, and
@@ -56,8 +56,7 @@ class Retries:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class CoverageReport:
+class CoverageReport(msgspec.Struct, frozen=True):
     """Coverage of a run, of each (agent, server) and of the tasks that are not scored throughout.
 
     `counted` says how many rollouts count as zero, by why. `unlisted` tasks are not scored throughout either.

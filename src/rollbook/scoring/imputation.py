@@ -11,7 +11,6 @@ Source: collection.md §4.9, §4.11, §6.5, §21.1.6, §21.7(b); vectors V11, V1
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from typing import Final
 
 import msgspec

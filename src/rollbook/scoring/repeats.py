@@ -12,8 +12,9 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME
 from rollbook.records.json_values import JsonObject
@@ -43,8 +44,7 @@ def rows_by_repeat(rows: Iterable[PlacedRow]) -> dict[int, list[PlacedRow]]:
     return dict(sorted(repeats.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatColumns:
+class RepeatColumns(msgspec.Struct, frozen=True):
     """One repeat: its rollout index, how many rows it has, and the values of each numeric field."""
 
     index: int

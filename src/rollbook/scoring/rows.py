@@ -9,10 +9,11 @@ Source: collection.md §6.4; cases RC-77, RC-84.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
+
+import msgspec
 
 from rollbook.errors import InputError
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, RolloutKey, is_index
@@ -23,8 +24,7 @@ Number = int | float
 _LARGEST: Final = 1.7e308
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedRow:
+class PlacedRow(msgspec.Struct, frozen=True):
     """One row: its rollout, its fields without the masking flag, its numeric fields, and whether it was masked."""
 
     task: int
@@ -34,8 +34,7 @@ class PlacedRow:
     masked: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(msgspec.Struct, frozen=True):
     """The rows in (task, rollout) order, those that measure apart from those that were masked."""
 
     measured: tuple[PlacedRow, ...]

@@ -17,6 +17,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
+import msgspec
+
 from rollbook.records.coverage import covered
 from rollbook.records.disposition import DEFAULT_RULES, Disposition, Rules
 from rollbook.records.group_count import GroupCount, coverage_of
@@ -46,8 +48,7 @@ NO_AGENT: Final = "(no agent)"
 """What rollouts are scored under whose records name no agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentScore:
+class AgentScore(msgspec.Struct, frozen=True):
     """One agent over its tasks: mean reward over measured rollouts, its standard error, pass@k, and what they cover.
 
     Measured are scored rollouts, and the `imputed` ones, which count as zero by choice. `standard_error` is clustered

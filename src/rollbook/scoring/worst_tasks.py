@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+import msgspec
+
 from rollbook.records.coverage import Coverage
 
 MOST: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class TaskScore:
+class TaskScore(msgspec.Struct, frozen=True):
     """One task under one agent: its mean reward (None when nothing is scored) and how its rollouts stand.
 
     `coverage.planned` counts the rollouts that records speak about.

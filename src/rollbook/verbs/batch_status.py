@@ -10,7 +10,6 @@ Source: collection.md §1.9, §9.3, §17.3.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -57,8 +56,7 @@ class AggregationState(StrEnum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True, slots=True)
-class AggregationFault:
+class AggregationFault(msgspec.Struct, frozen=True):
     """A server whose metrics could not be computed, without what it said."""
 
     server: str
@@ -66,8 +64,7 @@ class AggregationFault:
     http_status: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregation:
+class Aggregation(msgspec.Struct, frozen=True):
     """The outcome of an aggregation."""
 
     state: AggregationState = AggregationState.PENDING

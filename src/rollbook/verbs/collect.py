@@ -10,9 +10,10 @@ Source: collection.md §3.2, §5.4, §15.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Final
+
+import msgspec
 
 from rollbook.clock import Clock
 from rollbook.dispatch.ceilings import Ceilings
@@ -42,8 +43,7 @@ async def unsteered(_dispatcher: Dispatcher) -> AsyncIterator[None]:
     yield
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(msgspec.Struct, frozen=True):
     """What a session runs with; `rules` say what is owed, `stamp` what its records carry.
 
     `further` says when more attempts are of no use; `steered` lets somebody steer the run while it goes on.

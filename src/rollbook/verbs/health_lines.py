@@ -12,7 +12,6 @@ Source: collection.md §7.1, §5.4.1; case RC-14.
 import hashlib
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -38,8 +37,7 @@ class Part(msgspec.Struct, array_like=True, frozen=True):
     ignored: int
 
 
-@dataclass(frozen=True, slots=True)
-class LineIndex:
+class LineIndex(msgspec.Struct, frozen=True):
     """Where the lines of a file begin that are not blank, and their numbers from 1."""
 
     path: Path

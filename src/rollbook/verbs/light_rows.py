@@ -12,7 +12,6 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from heapq import merge
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
@@ -65,8 +64,7 @@ class BodyFile:
                 yield row
 
 
-@dataclass(frozen=True, slots=True)
-class ServerResults:
+class ServerResults(msgspec.Struct, frozen=True):
     """The rows that one environment server produced: how many, whose agents, and the body that holds them.
 
     `server` names the group: the agent where no server is known, and then nobody `is_served`. `added` of the rows stand
@@ -81,8 +79,7 @@ class ServerResults:
     added: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """What counts as zero, and by which rules rollouts stand."""
 
     counting: Counting = NOTHING_COUNTED

@@ -11,9 +11,10 @@ Source: collection.md §5.4, §9.3, §17; cases RC-21, RC-27.
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from rollbook.config.attempt_cap import max_rollout_attempts
 from rollbook.errors import LedgerError, NoRunError
@@ -45,8 +46,7 @@ _DAMAGES_KEPT: Final = 1000
 _FIRST_NAMED: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """A run's files, folded, and the rules that hold for it."""
 
     paths: RunPaths

@@ -1,7 +1,5 @@
 """Every observation of an exchange, and what it becomes."""
 
-from dataclasses import replace
-
 import msgspec
 import pytest
 
@@ -71,7 +69,7 @@ def test_a_failure_class_of_any_type_is_no_result(named):
     ending = ending_of_reply(Reply(200, msgspec.json.encode({"reward": 1, "_ng_failure_class": named})), FLAT)
     assert isinstance(ending.outcome, Failed)
     file, row = saved_row(ending, {"_ng_task_index": 0, "_ng_rollout_index": 1})
-    assert read_row(encode(row), file).outcome == replace(ending.outcome, response_body=None)
+    assert read_row(encode(row), file).outcome == msgspec.structs.replace(ending.outcome, response_body=None)
 
 
 @pytest.mark.parametrize(

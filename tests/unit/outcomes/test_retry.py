@@ -1,7 +1,6 @@
 """Which attempts never ran, and how long a retry waits."""
 
-from dataclasses import replace
-
+import msgspec
 import pytest
 
 from rollbook.outcomes.retry import (
@@ -28,14 +27,14 @@ NOON = 1767268800.0
     ("outcome", "may"),
     [
         (BUSY, True),
-        (replace(BUSY, http_status=429), True),
+        (msgspec.structs.replace(BUSY, http_status=429), True),
         (UNSENT, True),
-        (replace(BUSY, http_status=502), False),
-        (replace(BUSY, http_status=504), False),
-        (replace(BUSY, http_status=500, delivery=Delivery.DELIVERED), False),
-        (replace(BUSY, http_status=200, delivery=Delivery.DELIVERED), False),
-        (replace(BUSY, http_status=None, exception_type="TimeoutError"), False),
-        (replace(UNSENT, exception_type="InvalidURL"), False),
+        (msgspec.structs.replace(BUSY, http_status=502), False),
+        (msgspec.structs.replace(BUSY, http_status=504), False),
+        (msgspec.structs.replace(BUSY, http_status=500, delivery=Delivery.DELIVERED), False),
+        (msgspec.structs.replace(BUSY, http_status=200, delivery=Delivery.DELIVERED), False),
+        (msgspec.structs.replace(BUSY, http_status=None, exception_type="TimeoutError"), False),
+        (msgspec.structs.replace(UNSENT, exception_type="InvalidURL"), False),
         (Scored(1.0), False),
         (Interrupted("kill_shaped"), False),
     ],
@@ -92,8 +91,8 @@ def test_a_retry_after_is_a_number_of_seconds_or_a_date(header, seconds):
         (BUSY, 3.0, Refusal("503 busy", 3.0, 503)),
         (BUSY, 0.0, None),
         (BUSY, -1.0, None),
-        (replace(BUSY, http_status=502), 60.0, None),
-        (replace(UNSENT, message="x" * 1000), 60.0, Refusal("x" * 200, 5.0)),
+        (msgspec.structs.replace(BUSY, http_status=502), 60.0, None),
+        (msgspec.structs.replace(UNSENT, message="x" * 1000), 60.0, Refusal("x" * 200, 5.0)),
     ],
 )
 def test_a_refusal_waits_no_longer_than_what_is_left_and_nothing_left_is_no_refusal(outcome, left, refusal):

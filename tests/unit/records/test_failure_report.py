@@ -2,8 +2,8 @@
 
 import base64
 import json
-from dataclasses import replace
 
+import msgspec
 import pytest
 
 from rollbook.outcomes.classify import cause_of, ending_of_reply
@@ -174,7 +174,7 @@ def test_a_failed_run_whose_report_only_routes_keeps_its_own_kind():
 
 def test_a_report_decides_neither_class_nor_delivery_nor_another_attempt_nor_a_score():
     plain, told = ending_of_reply(Reply(503, b"x"), FLAT), ended(body=b"x", status=503)
-    assert told.outcome == replace(plain.outcome, kind="provider_credentials_rejected")
+    assert told.outcome == msgspec.structs.replace(plain.outcome, kind="provider_credentials_rejected")
     assert may_retry(told) is may_retry(plain) is True
     rows = [saved_row(ending, STAMPS, RUN) for ending in (plain, told)]
     one, other = (disposition_of(read_row(encode(row), file), 1, DEFAULT_RULES) for file, row in rows)

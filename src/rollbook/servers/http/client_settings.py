@@ -11,8 +11,9 @@ Source: servers.md §2.4, §4.1.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from rollbook.errors import ConfigError
 
@@ -20,8 +21,7 @@ NUM_WORKERS_ENV_VAR_NAME: Final = "NEMO_GYM_FASTAPI_NUM_WORKERS"
 _PREFIX: Final = "global_aiohttp_"
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSettings:
+class ClientSettings(msgspec.Struct, frozen=True):
     """Sizes in connections, times in seconds; None means no limit.
 
     `connect_seconds` bounds the opening of one connection, `read_seconds` the silence between two reads of a reply,

@@ -9,10 +9,11 @@ Source: RFC 9112 §3.2; RFC 3986.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, urlsplit
+
+import msgspec
 
 from rollbook.records.exchange import DEADLINE_HEADER
 from rollbook.servers.http.redaction import redacted_url
@@ -23,8 +24,7 @@ _SAFE: Final = "%/:?@!$&'()*+,;=-._~[]"
 _ODD: Final = re.compile(r"[\x00-\x20\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     """One listening socket. `host` is a name or a numeric address."""
 
     host: str
@@ -32,8 +32,7 @@ class Endpoint:
     tls: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """An endpoint, and what is asked of it: `head` begins the request, and `shown` is what a message says of it."""
 
     endpoint: Endpoint
