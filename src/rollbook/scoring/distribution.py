@@ -15,9 +15,9 @@ from typing import Final
 from rollbook.scoring.rows import Number
 from rollbook.scoring.spread import finite_or_none
 
-_LOOKED_AT: Final = 1024
-_FEW: Final = 512
-_MOST: Final = 4096
+_LOOKED_AT: Final = 4096
+_FEW: Final = 2048
+_MOST: Final = 1 << 14
 _AT_ONCE: Final = 1 << 16
 
 

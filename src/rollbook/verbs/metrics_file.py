@@ -25,7 +25,9 @@ NOTE_KEY: Final = "note"
 _GROUPS: Final = "group_level_metrics"
 _NEWLINE: Final = b"\n"
 _AT_ENTRY: Final = b"\n  "
-_AT_TASK: Final = b"\n      "
+_OPENED: Final = b"[\n  [\n    ["
+_CLOSED: Final = b"\n    ]\n  ]\n]"
+_TASKS_AT_ONCE: Final = 64
 _LOOKED: Final = 1024
 """After so many rows it is looked whether it is over."""
 
@@ -86,21 +88,35 @@ def _write_local(file: BinaryIO, entry: LocalEntry, is_over: Callable[[], bool])
             raise AggregationOverError
         add(row)
     rest = entry.covered(_rest(metrics.end()))
-    file.write((_AT_ENTRY + b"  ]," if tasks.count else b"],") + _indented(encode(rest), _AT_ENTRY).removeprefix(b"{"))
+    file.write(tasks.end() + b"," + _indented(encode(rest), _AT_ENTRY).removeprefix(b"{"))
     return entry.head | rest | {_GROUPS: []}
 
 
 class _Tasks:
-    """The entries of tasks in an entry's list."""
+    """The entries of tasks in an entry's list, indented many at a time: as deep in a list of lists as in the file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._write = file.write
+        self._waiting: list[bytes] = []
         self.count = 0
 
     def write(self, entry: bytes) -> None:
         """Write one."""
-        self._write((b"," if self.count else b"") + _AT_TASK + _indented(entry, _AT_TASK))
+        self._waiting.append(entry)
         self.count += 1
+        if len(self._waiting) >= _TASKS_AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            text = msgspec.json.format(b"[[[" + b",".join(self._waiting) + b"]]]", indent=2)
+            self._write((b"," if self.count > len(self._waiting) else b"") + text[len(_OPENED) : -len(_CLOSED)])
+            self._waiting.clear()
+
+    def end(self) -> bytes:
+        """Write what waits, and return how the list ends."""
+        self._flush()
+        return _AT_ENTRY + b"  ]" if self.count else b"]"
 
 
 def _rest(metrics: AggregateMetrics) -> JsonObject:
