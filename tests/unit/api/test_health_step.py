@@ -7,7 +7,7 @@ from aiohttp import web
 
 from rollbook.cli.eval_health_check import command
 from run_folder import RunFolder, said
-from stub import adding, serving
+from stub import adding, lines, serving
 
 IDLE = {"reward": 0.0, "response": {"output": [], "usage": {"input_tokens": 0, "output_tokens": 0}}}
 WRONG = {"reward": 0.0, "response": {"output": [{"type": "message"}], "usage": {"input_tokens": 9, "output_tokens": 2}}}
@@ -67,12 +67,26 @@ def test_a_run_with_more_unhealthy_records_than_its_limit_ends_with_4_and_keeps_
     assert "Files" in answer.out
 
 
-def test_a_run_that_was_cut_short_has_what_is_missing_in_its_accounting(tmp_path):
-    run_of(tmp_path, WRONG, "--budget", "0")
-    answer = said(["eval", "health-check", str(tmp_path / "out"), "--max-missing", "0.5", "--json"])
-    if (tmp_path / "out" / "r.jsonl").exists():
-        told = json.loads(answer.out)["run"]
-        assert (told["expected"], told["failed"], told["missing"]) == (3, 0, 3)
+def never_started(task):
+    """The sidecar's row of a rollout for which the budget had no time left."""
+    marks = ("_ng_no_persist", "_ng_dispatch_drained", "_ng_omitted_rollout")
+    return identity(task) | dict.fromkeys(marks, True) | {"_ng_failure_class": "cancelled"}
+
+
+def identity(task):
+    return {"_ng_task_index": task, "_ng_rollout_index": 0, "agent_ref": {"name": "a"}}
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_what_a_budget_had_no_time_for_is_missing_and_did_not_fail(tmp_path, recorded):
+    plan = [identity(task) | {"responses_create_params": {"input": "x"}} for task in range(3)]
+    (tmp_path / "rollouts_materialized_inputs.jsonl").write_bytes(lines(plan))
+    (tmp_path / "rollouts.jsonl").write_bytes(lines([identity(0) | WRONG]))
+    (tmp_path / "rollouts_failures.jsonl").write_bytes(lines([never_started(1), never_started(2)] if recorded else []))
+    answer = said(["eval", "health-check", str(tmp_path), "--max-missing", "0.5", "--json"])
+    told = json.loads(answer.out)["run"]
+    assert (told["expected"], told["failed"], told["missing"]) == (3, 0, 2)
+    assert (answer.code, told["findings"][0]["detail"]["limit"]) == (1, "max_missing_fraction")
 
 
 def test_the_command_checks_a_run_by_its_folder_its_output_or_a_companion(tmp_path):
