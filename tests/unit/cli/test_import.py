@@ -81,3 +81,14 @@ def test_a_resume_refuses_an_imported_run_by_name(here, imported, capsys):
 
     assert code == 1
     assert "imported from inspect_ai (cancelled.eval)" in capsys.readouterr().err
+
+
+def test_two_imports_are_compared_by_what_their_tasks_say_and_their_health_is_checked(tmp_path, capsys):
+    for scorer in ("match", "letters"):
+        words = [str(LOGS / "scorers.json"), "-o", str(tmp_path / f"{scorer}.jsonl"), "--scorer", scorer]
+        assert exit_code_of(["eval", "import", *words]) == 0
+    sides = ["--baseline", str(tmp_path / "match.jsonl"), "--candidates", str(tmp_path / "letters.jsonl")]
+    assert exit_code_of(["eval", "compare", *sides]) == 0
+    assert "4 by content" in capsys.readouterr().out
+    assert exit_code_of(["eval", "health-check", str(tmp_path), "--rollouts-file", sides[1], "--workers", "1"]) == 0
+    assert "4 checked" in capsys.readouterr().out

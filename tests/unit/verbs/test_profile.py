@@ -276,3 +276,24 @@ def test_the_order_of_rows_and_of_the_plan_changes_nothing(tmp_path):
         profiled(output)
         told.append((agents(output), [{**e, "sample": None} for e in entries(output)]))
     assert told[0] == told[1] == told[2]
+
+
+def test_a_shard_that_is_missing_or_short_is_no_whole_run(tmp_path):
+    """Three shards of four rollouts: one lost its results, another one two of them."""
+    shards = []
+    for shard, kept in enumerate((4, 2, 0)):
+        keys = [(shard, number) for number in range(4)]
+        rows = [row(*key, 1.0) for key in keys[:kept]]
+        shards.append(write_run(tmp_path / f"{shard}" / "r.jsonl", [planned(*key) for key in keys], rows))
+
+    with pytest.raises(ProfileError, match=r"6 of 12 planned rollouts have no result \(1-2, 1-3, 2-0, 2-1, 2-2, …\)"):
+        profile([run_at(shard) for shard in shards], tmp_path / "all.jsonl")
+    [totals] = profile([run_at(shard) for shard in shards], tmp_path / "all.jsonl", allow_partial_rollouts=True).labels
+    assert (totals.found, totals.planned, totals.complete, totals.partial, totals.missing) == (6, 12, 1, 1, 1)
+
+
+def test_a_run_that_two_folders_hold_twice_is_refused(tmp_path):
+    a = write_run(tmp_path / "a" / "r.jsonl", PLAN, [row(*key, 1.0) for key in REWARDS])
+
+    with pytest.raises(ProfileError, match="overlap"):
+        profile([run_at(a), run_at(a)], tmp_path / "all.jsonl")
