@@ -6,7 +6,8 @@ from rollbook.records.disposition import DEFAULT_RULES
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Scored
 from rollbook.records.record import Record
-from rollbook.scoring.imputation import NOTHING_COUNTED, Counting, added
+from rollbook.scoring.aggregate import compute_aggregate_metrics
+from rollbook.scoring.imputation import NOTHING_COUNTED, Added, Counting, added, added_row
 from rollbook.scoring.pass_at_k import compute_pass_majority_metrics
 from rollbook.scoring.tally import Tally, scores_of
 from rollbook.verbs.status import read_run
@@ -102,3 +103,19 @@ def test_a_task_without_an_answer_has_no_majority_and_its_pass_all_the_same():
     metrics = compute_pass_majority_metrics(tasks, answer_key="answer")[0]
     wanted = {"pass@2/accuracy": 100, "majority@2/accuracy": 25, "pass@1[avg-of-2]/no_answer": 50}
     assert {name: metrics[name] for name in wanted} == pytest.approx(wanted)
+
+
+def test_a_hook_that_looks_for_answers_takes_rows_that_count_as_zero():
+    real = {
+        "_ng_task_index": 0,
+        "_ng_rollout_index": 0,
+        "reward": 1.0,
+        "extracted_answer": "x",
+        "response": {"output": []},
+    }
+    missing = added_row(Added(RolloutKey(1, 0), "a", "s", "missing", None), None, {"extracted_answer": "?"}, {*real})
+    metrics = compute_aggregate_metrics(
+        [real, missing],
+        compute_metrics_fn=lambda tasks: compute_pass_majority_metrics(tasks, answer_key="extracted_answer")[0],
+    ).agent_metrics
+    assert (metrics["mean/reward"], metrics["pass@1/accuracy"], metrics["majority@1/accuracy"]) == (0.5, 50, 50)
