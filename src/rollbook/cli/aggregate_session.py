@@ -22,7 +22,7 @@ from rollbook.errors import RunError
 from rollbook.report.aggregate_text import aggregate_text
 
 _RARELY: Final = 100_000
-"""Rows make no cycles: what is collected of them is gone without the collector, which would go through all that waits."""
+"""Rows make no cycles; the collector would go through all that waits and find nothing."""
 
 SETTING_KEYS: Final = (
     "count_failure_classes_as_zero",
