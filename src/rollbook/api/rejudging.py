@@ -171,6 +171,8 @@ class _Rejudging:
                 await self.deployment.start()
             await self._judged(observe)
         else:
+            if self.manifest.pending_rejudges:
+                self._save(tuple(self._still_open().values()))
             self._note("a judge owes this run nothing that can be judged again; nothing was sent")
         observe(RunEnded())
         return await self._told(before.history, selected)
@@ -211,11 +213,13 @@ class _Rejudging:
         )
 
     def _still_open(self) -> dict[tuple[str, int], RejudgeAdmission]:
+        """Return the admissions that no row closes, of answers that a judge still owes: the others came to nothing."""
         try:
             admitted_before = [RejudgeAdmission.model_validate(one) for one in self.manifest.pending_rejudges]
         except ValidationError as error:
             raise LedgerError(f"{self.run.paths.manifest}: pending_rejudges: {error.errors()[0]['msg']}") from None
-        return open_among(admitted_before, self.run.paths.failures, self.run.paths.output)
+        left = open_among(admitted_before, self.run.paths.failures, self.run.paths.output)
+        return {who: one for who, one in left.items() if who in self.owed.identities}
 
     def _save(self, admissions: Sequence[RejudgeAdmission]) -> None:
         dumped = tuple(one.model_dump(mode="json") for one in admissions)

@@ -22,7 +22,7 @@ from rollbook.ledger.reader import payload_at, scan_whole
 from rollbook.records import keys
 from rollbook.records.columns import packed_key, unpacked_key
 from rollbook.records.failure_kinds import JUDGE_FAILED
-from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, RolloutKey
+from rollbook.records.identity import ROLLOUT_ID_KEY_NAME, ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, RolloutKey
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.outcome import Result
 from rollbook.records.place import File, Place
@@ -72,6 +72,7 @@ class Seen(msgspec.Struct, gc=False):
     result_type: Any = msgspec.field(name=keys.NG_RESULT_TYPE_KEY, default=None)
     server: Any = msgspec.field(name=keys.NG_ENVIRONMENT_SERVER_KEY, default=None)
     kind: Any = msgspec.field(name=keys.STATUS_FAILURE_KIND_KEY, default=None)
+    rollout_id: Any = msgspec.field(name=ROLLOUT_ID_KEY_NAME, default=None)
     agent_ref: msgspec.Raw = msgspec.Raw()
     response: msgspec.Raw = msgspec.Raw()
     deliverables: Any = msgspec.field(name=keys.DELIVERABLES_KEY, default=None)
@@ -84,6 +85,11 @@ class Seen(msgspec.Struct, gc=False):
     def key(self) -> RolloutKey:
         """The rollout."""
         return RolloutKey(self.task, self.rollout)
+
+    @property
+    def identity(self) -> str:
+        """The id that the rollout's attempts share."""
+        return self.rollout_id if isinstance(self.rollout_id, str) else str(self.key)
 
     @property
     def has_response(self) -> bool:

@@ -63,7 +63,7 @@ class Owed(NamedTuple):
 
 @dataclass(slots=True)
 class Rejudgeable:
-    """What a judge owes a run, and what is left out, by why."""
+    """What a judge owes a run (`identities`: rollout and attempt of each), and what is left out, by why."""
 
     paths: RunPaths
     standings: Standings
@@ -71,6 +71,7 @@ class Rejudgeable:
     with_invalid: bool = False
     owed: dict[int, Owed] = field(default_factory=dict)
     names: dict[int, tuple[str | None, str | None]] = field(default_factory=dict)
+    identities: set[tuple[str, int]] = field(default_factory=set)
     left_out: Counter[str] = field(default_factory=Counter)
 
     def look(self) -> None:
@@ -90,6 +91,7 @@ class Rejudgeable:
             self.left_out[why] += 1
             return
         self.owed[packed_key(seen.key)] = owed
+        self.identities.add((seen.identity, owed.attempt))
         record = standing.record
         self.names[packed_key(seen.key)] = (None, None) if record is None else (record.agent, record.server)
 

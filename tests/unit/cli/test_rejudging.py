@@ -5,7 +5,7 @@ import json
 import pytest
 from aiohttp import web
 
-from run_folder import RunFolder, rows_of
+from run_folder import RunFolder, rows_of, said
 from stub import adding
 from verifying import answered, judge_failed, of_task, reverified, verifying
 
@@ -44,6 +44,16 @@ def test_a_result_that_a_judge_gives_later_stands(folder):
         coverage = folder.status()["coverage"]
         assert (coverage["scored"], coverage["held"]) == (4, 0)
         assert len(stub.requests) == 4
+
+
+def test_what_lies_beside_the_run_counts_what_was_judged(folder):
+    status, coverage = (folder.folder / f"r_{name}.json" for name in ("batch_status", "coverage"))
+    with verifying(judge_is_down([1, 2])) as stub:
+        held_run(folder, stub)
+        assert json.loads(status.read_bytes())["members"][0]["completed"] == 2
+        reverified(stub, folder.output, None, *APPEND)
+    assert json.loads(status.read_bytes())["members"][0]["completed"] == 4
+    assert json.loads(coverage.read_bytes())["scored"] == 4
 
 
 def test_the_closing_row_is_of_the_judged_attempt_and_names_what_it_follows(folder):
@@ -127,6 +137,22 @@ def test_a_death_after_the_first_row_pays_no_judge_twice(folder):
         assert len(stub.judged) == 3
         assert rows_of(folder.results)[-1]["_ng_rejudge_operation_id"] == operation
         assert folder.status()["coverage"]["scored"] == 4
+
+
+def test_an_admission_of_a_rollout_that_was_run_again_meanwhile_is_forgotten(folder):
+    down, up = judge_is_down([1, 2]), answered()
+    with verifying(lambda row: (up if row.get("_ng_attempt_index") else down)(row)) as stub:
+        held_run(folder, stub)
+        stub.verify_script = lambda _row: web.Response(status=500)
+        reverified(stub, folder.output, None, *APPEND, "--limit", "1")
+        assert len(folder.told_manifest()["pending_rejudges"]) == 1
+        said(["eval", "resubmit", str(folder.output), "--release-held", "--why", "the judge is gone for good"])
+        folder.run_unread(stub, "--resume", "--limit", "4")
+        assert folder.status()["coverage"]["scored"] == 4
+        stub.verify_script = lambda _row: {"reward": 1.0}
+        assert reverified(stub, folder.output, None, *APPEND).code == 0
+        assert len(stub.judged) == 1
+        assert folder.told_manifest()["pending_rejudges"] == []
 
 
 def test_a_masked_result_whose_verification_never_came_is_judged_again(folder):
