@@ -26,19 +26,22 @@ LIMIT_EXCEEDED: Final = "run_limit_exceeded"
 
 
 class Accounting(msgspec.Struct, frozen=True):
-    """Rollouts that the plan holds, that failed, and that left neither a result nor a failure; None: not known."""
+    """Rollouts that the plan holds, that failed, and that left neither a result nor a failure; None: not known.
+
+    `final_zeros` of those that failed are a score of 0 for good: no limit is about them.
+    """
 
     expected: int | None = None
     failed: int | None = None
     missing: int | None = None
+    final_zeros: int = 0
 
 
 def accounting_of(coverage: Coverage) -> Accounting:
     """Return the accounting of a run whose plan is covered so."""
     if not coverage.planned:
         return Accounting()
-    missing = coverage.planned - coverage.settled_with_result - coverage.failed
-    return Accounting(coverage.planned, coverage.failed, missing)
+    return Accounting(coverage.planned, coverage.failed, coverage.missing, coverage.final_zeros)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -75,8 +78,9 @@ class Health(msgspec.Struct, frozen=True):
 
     def _exceeded(self) -> Iterator[Finding]:
         whole = self.accounting.expected or self.counts.records
+        failed = None if self.accounting.failed is None else self.accounting.failed - self.accounting.final_zeros
         counted = (
-            ("max_failed_fraction", self.limits.failed, self.accounting.failed),
+            ("max_failed_fraction", self.limits.failed, failed),
             ("max_missing_fraction", self.limits.missing, self.accounting.missing),
             ("max_unhealthy_fraction", self.limits.unhealthy, self.counts.verdicts[Verdict.UNHEALTHY]),
         )

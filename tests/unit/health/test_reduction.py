@@ -234,5 +234,5 @@ def test_a_run_is_flagged_in_which_no_rollout_used_the_model(records, found):
 )
 def test_a_limit_is_a_share_of_the_expected_rollouts(limits, exceeded):
     _, _, told = reduced([unwell()])
-    health = Health(told.counts, Tally(), (), Accounting(expected=4, failed=1, missing=2), (), limits)
+    health = Health(told.counts, Tally(), (), Accounting(expected=4, failed=2, missing=2, final_zeros=1), (), limits)
     assert [finding.detail["limit"] for finding in health.findings()] == exceeded
