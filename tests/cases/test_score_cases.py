@@ -141,6 +141,8 @@ def test_a_failure_that_its_producer_marks_is_a_zero_that_completes_its_rollout(
     assert (headline(answer)["value"], headline(answer)["imputed"]) == (0.5, 1)
     assert metrics_of(folder)["mean/reward"] == 0.5
     assert (coverage_of(folder)["final_zeros"], coverage_of(folder)["imputed_by"]) == (1, {"mark": 1})
+    assert "mean reward 0.500 over 2" in answer.err
+    assert folder.status()["agents"][0]["mean_reward"] == 0.5
     assert folder.resume(stub).code == 0
     assert folder.sent == []
 

@@ -19,7 +19,8 @@ class GroupCount:
     """The counts of one group. `server` is the stamped one, else the one that its records name.
 
     `with_task` counts, by where they stand, rollouts that run again for the sake of their task alone; the rewards that
-    they have add up to `rewards_with_task`.
+    they have add up to `rewards_with_task`. `zeros` are the failures that their producer marks as a score of 0,
+    `final_zeros` those of them that are settled.
     """
 
     agent: str | None
@@ -28,6 +29,7 @@ class GroupCount:
     classes: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     rewards: float = 0.0
+    zeros: int = 0
     final_zeros: int = 0
     with_task: Counter[Disposition] = field(default_factory=Counter)
     rewards_with_task: float = 0.0
@@ -48,8 +50,9 @@ class GroupCount:
         if isinstance(failed, Failed):
             self.classes[failed.failure_class] += count
             self.kinds[failed.kind or failed.failure_class] += count
-            if disposition is Disposition.SETTLED and failed.counts_as_zero:
-                self.final_zeros += count
+            if failed.counts_as_zero:
+                self.zeros += count
+                self.final_zeros += count if disposition is Disposition.SETTLED else 0
 
     def add_with_task(self, disposition: Disposition, reward: float) -> None:
         """Count a rollout that was counted where it stands and runs again with its task."""
@@ -63,9 +66,9 @@ class GroupCount:
 
     @property
     def mean_reward(self) -> float | None:
-        """The mean of the rewards that count; None where there is none."""
-        scored = self.dispositions[Disposition.SCORED]
-        return self.rewards / scored if scored else None
+        """The mean of the rewards that count, and of marked zeros; None where there is none."""
+        measured = self.dispositions[Disposition.SCORED] + self.zeros
+        return self.rewards / measured if measured else None
 
 
 def coverage_of(groups: Iterable[GroupCount], planned: int | None = None, unplanned: int = 0) -> Coverage:
