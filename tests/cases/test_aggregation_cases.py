@@ -1,0 +1,196 @@
+"""`gym eval aggregate` as a whole command: against a running stub, and without any server."""
+
+import json
+import random
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from rollbook.scoring.aggregate import compute_aggregate_metrics
+from run_folder import ENVIRONMENT, RunFolder, built, failed, rows_of, said, scored
+from stub import adding, lines, serving
+
+NOBODY = ["++head_server.host=127.0.0.1", "++head_server.port=9"]
+
+
+def aggregate(inputs, output, *flags, servers=NOBODY):
+    return said(["eval", "aggregate", "-i", str(inputs), "-o", str(output), *flags, *servers])
+
+
+def metrics_beside(output):
+    return json.loads(output.with_name(f"{output.stem}_aggregate_metrics.json").read_bytes())
+
+
+def collected(root, stub, count=3, *flags):
+    folder = RunFolder(root).asks(adding(count))
+    folder.run(stub, "--no-health-check", *flags)
+    return folder
+
+
+def rewarding(rewards):
+    return lambda row: web.json_response(
+        row | {"reward": rewards[row["_ng_task_index"]][row["_ng_rollout_index"]], "response": {"output": []}}
+    )
+
+
+def test_the_metrics_of_a_run_at_its_end_are_those_that_are_computed_of_it_afterwards(tmp_path):
+    with serving(rewarding([[1, 0], [1, 1], [0, 1]])) as stub:
+        folder = collected(tmp_path, stub, 3, "--num-repeats", "2")
+        live, asked = metrics_beside(folder.output), stub.aggregated[-1]
+        answer = aggregate(folder.output, folder.output, "--no-merge", "--no-health-check", servers=stub.overrides)
+        assert answer.code == 0, answer.text
+        assert metrics_beside(folder.output) == live
+        assert stub.aggregated[-1] == asked
+
+
+def test_a_run_whose_server_fails_at_its_end_has_the_metrics_that_are_computed_without_it_afterwards(tmp_path):
+    with serving(rewarding([[1, 0], [1, 1]])) as stub:
+        stub.before_metrics = gone
+        folder = collected(tmp_path, stub, 2, "--num-repeats", "2")
+    (live,) = metrics_beside(folder.output)
+    aggregate(folder.output, tmp_path / "again.jsonl", "--no-merge", "--no-health-check")
+    (final,) = metrics_beside(tmp_path / "again.jsonl")
+    assert live["aggregation_error"]["http_status"] == 500
+    assert (live["computed_locally"], final["computed_locally"]) == (True, True)
+    names = ("agent_metrics", "key_metrics", "group_level_metrics", "repeat_level_metrics")
+    assert [live[name] for name in names] == [final[name] for name in names]
+    assert final["agent_metrics"]["mean_across_repeats/mean/reward"] == 0.75
+
+
+async def gone():
+    raise web.HTTPInternalServerError
+
+
+def test_servers_that_fail_are_told_in_one_error_once_everything_is_on_disk(tmp_path):
+    with serving() as stub:
+        folder = collected(tmp_path, stub)
+        stub.before_metrics = gone
+        answer = aggregate(folder.output, tmp_path / "all" / "r.jsonl", "--no-health-check", servers=stub.overrides)
+        assert answer.code == 1
+        assert "1 of 1 servers gave no metrics of their own" in answer.err
+        assert len(rows_of(tmp_path / "all" / "r.jsonl")) == 3
+        (entry,) = metrics_beside(tmp_path / "all" / "r.jsonl")
+        assert entry["agent_metrics"]["mean/reward"] == 1.0
+        status = json.loads(folder.output.with_name("r_batch_status.json").read_bytes())
+        assert status["aggregation"]["state"] == "failed"
+        assert "message" not in status["aggregation"]["errors"][0]
+
+
+def test_the_status_of_a_shard_is_told_of_the_aggregation_and_keeps_its_counts(tmp_path):
+    with serving() as stub:
+        folder = collected(tmp_path, stub, 3, "--disable-aggregation")
+        before = json.loads(folder.output.with_name("r_batch_status.json").read_bytes())
+        aggregate(folder.folder, tmp_path / "all.jsonl", "--no-health-check", servers=stub.overrides)
+        after = json.loads(folder.output.with_name("r_batch_status.json").read_bytes())
+    assert (before["aggregation"]["state"], after["aggregation"]["state"]) == ("skipped", "succeeded")
+    assert after["members"] == before["members"]
+    assert not (tmp_path / "all_batch_status.json").exists()
+
+
+def test_zeros_that_a_run_counted_are_counted_by_the_aggregation_as_well(tmp_path):
+    with serving(lambda row: web.Response(status=500) if row["_ng_task_index"] == 1 else None) as stub:
+        flags = ("--count-failure-class-as-zero", "agent_run_error")
+        folder = collected(tmp_path, stub, 3, *flags)
+        live, asked = metrics_beside(folder.output), stub.aggregated[-1]
+        aggregate(folder.output, folder.output, "--no-merge", "--no-health-check", *flags, servers=stub.overrides)
+        assert [row["reward"] for row in asked["verify_responses"]] == [1.0, 0.0, 1.0]
+        assert metrics_beside(folder.output) == live
+        assert stub.aggregated[-1] == asked
+
+
+def test_nobody_is_asked_where_there_is_nothing_to_score(tmp_path):
+    folder = built(tmp_path, 2)
+    with serving() as stub:
+        stub.config = None
+        answer = aggregate(folder.output, tmp_path / "all.jsonl", "--no-health-check", servers=stub.overrides)
+    assert answer.code == 0, answer.text
+    assert "nothing is scored" in answer.err
+    assert not (tmp_path / "all_aggregate_metrics.json").exists()
+
+
+def test_a_strict_aggregation_of_short_shards_publishes_no_score(tmp_path):
+    """RC-82."""
+    folder = built(tmp_path, 4, [scored(0), scored(1)], [failed(2)])
+    answer = aggregate(folder.output, tmp_path / "all.jsonl", "--require-complete", "--json")
+    assert answer.code == 4
+    assert [path.name for path in tmp_path.glob("all*")] == ["all_coverage.json"]
+    told = json.loads(answer.out)
+    assert (told["expected"], told["scored"], told["missing"]) == (4, 2, 1)
+    assert told["failed"] == {"agent_run_error": 1}
+    assert told["groups"][0]["headline"]["withheld"]
+
+
+@pytest.mark.parametrize("pattern", ["*.jsonl", "*_failures.jsonl"])
+def test_a_pattern_that_names_no_results_is_an_error(tmp_path, pattern):
+    answer = aggregate(tmp_path / "none" / pattern, tmp_path / "all.jsonl")
+    assert answer.code != 0
+    assert "--input-glob" in answer.err
+
+
+def test_an_aggregation_whose_health_check_fails_keeps_its_metrics(tmp_path):
+    """RC-55, for the step that comes last."""
+    folder = built(tmp_path, 1, [scored(0)])
+    (tmp_path / "quality_summary.json").mkdir()
+    answer = aggregate(folder.output, tmp_path / "all.jsonl")
+    assert answer.code == 0
+    assert "the health check failed" in answer.err
+    assert metrics_beside(tmp_path / "all.jsonl")[0]["agent_metrics"]["mean/reward"] == 1.0
+
+
+def test_the_order_of_rows_and_shards_changes_no_byte_of_the_metrics(tmp_path):
+    """RC-84: rewards by repeat, with a gap in the repeats of the second task."""
+    rewards = {(0, 0): 0.5, (0, 1): 1, (0, 2): 0, (1, 0): 1, (1, 2): 0, (1, 3): 0}
+    rows = [scored(task, reward, _ng_rollout_index=repeat) for (task, repeat), reward in rewards.items()]
+    choose, found = random.Random(1), set()  # noqa: S311  any order will do
+    for number in range(10):
+        choose.shuffle(rows)
+        cut = choose.randrange(len(rows) + 1)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name, part in (("b.jsonl", rows[:cut]), ("a.jsonl", rows[cut:])):
+            (folder / name).write_bytes(lines(part))
+        assert aggregate(f"{folder}/*.jsonl", folder / "out" / "all.jsonl", "--no-health-check").code == 0
+        found.add((folder / "out" / "all_aggregate_metrics.json").read_bytes())
+        assert [row["_ng_task_index"] for row in rows_of(folder / "out" / "all.jsonl")] == [0, 0, 0, 1, 1, 1]
+    assert len(found) == 1
+
+
+def test_one_rollout_is_one_sample_whatever_it_holds(tmp_path):
+    """RC-77."""
+    turns = [{"role": "assistant", "content": str(turn), "reward": 1.0} for turn in range(30)]
+    long = scored(0, 0.0) | {
+        "response": {"output": turns, "usage": {"output_tokens": 900}},
+        "ng_trajectory": {"turns": turns},
+    }
+    folder = built(tmp_path, 3, [long, scored(1), scored(2)])
+    aggregate(folder.output, tmp_path / "all.jsonl", "--no-health-check")
+    (entry,) = metrics_beside(tmp_path / "all.jsonl")
+    assert entry["agent_metrics"]["mean/reward"] == pytest.approx(2 / 3)
+    assert entry["agent_metrics"]["mean/output_tokens"] == 900.0
+
+
+def test_what_is_computed_here_is_what_a_server_computes_of_the_same_rows(tmp_path):
+    """RC-85: one code path; the file holds what `compute_aggregate_metrics` returns."""
+    rows = [scored(task, float(task % 2), _ng_rollout_index=repeat) for task in range(3) for repeat in range(2)]
+    folder = built(tmp_path, 3, rows)
+    folder.plan.unlink()
+    aggregate(folder.output, tmp_path / "all.jsonl", "--no-health-check")
+    (entry,) = metrics_beside(tmp_path / "all.jsonl")
+    light = [{key: value for key, value in row.items() if key != "response"} for row in rows]
+    wanted = compute_aggregate_metrics(light).model_dump(exclude_none=True)
+    assert msgspec.json.decode(msgspec.json.encode({name: entry[name] for name in wanted})) == wanted
+    assert entry["_ng_environment_server"] == ENVIRONMENT
+
+
+def test_a_merge_that_cannot_be_written_leaves_what_was_there(tmp_path):
+    folder = built(tmp_path, 1, [scored(0)])
+    merged = tmp_path / "all.jsonl"
+    merged.write_text("before\n")
+    answer = aggregate(folder.output, merged, "--no-health-check")
+    assert answer.code == 0
+    assert rows_of(merged) == rows_of(folder.output)
+    merged.unlink()
+    merged.mkdir()
+    assert aggregate(folder.output, merged, "--no-health-check").code == 1
+    assert not list(tmp_path.glob(".all*"))
