@@ -1,10 +1,6 @@
 """`gym eval reverify`: answers of a run judged again into an output of their own."""
 
 import json
-import signal
-import subprocess
-import sys
-import threading
 
 import pytest
 from aiohttp import web
@@ -191,30 +187,6 @@ def test_a_judge_that_fails_leaves_a_row_in_the_sidecar_that_a_resume_judges(fol
     stub.verify_script = lambda _row: {"reward": 1.0}
     assert reverified(stub, folder.output, again, "--resume").code == 0
     assert len(stub.judged) == 5
-    assert sorted(row["_ng_task_index"] for row in rows_of(again)) == [0, 1, 2, 3]
-
-
-def test_a_killed_command_loses_nothing_and_pays_nothing_twice(folder, again, stub):
-    reached, go_on = threading.Event(), threading.Event()
-
-    def verify(row):
-        if row["_ng_task_index"] == 2 and not go_on.is_set():
-            reached.set()
-            go_on.wait(10)
-        return {"reward": 1.0}
-
-    stub.verify_script = verify
-    named = ["--rollouts", str(folder.output), "-o", str(again), "--concurrency", "1", "--retry-for", "0"]
-    command = [sys.executable, "-m", "rollbook.cli", "eval", "reverify", "--no-serve", *named, *stub.overrides]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        assert reached.wait(30)
-        process.send_signal(signal.SIGKILL)
-        process.wait(10)
-    go_on.set()
-    assert [row["_ng_task_index"] for row in rows_of(again)] == [0, 1]
-    answer = reverified(stub, folder.output, again, "--resume")
-    assert answer.code == 0, answer.text
-    assert sorted(row["_ng_task_index"] for row in stub.judged) == [0, 1, 2, 2, 3]
     assert sorted(row["_ng_task_index"] for row in rows_of(again)) == [0, 1, 2, 3]
 
 
