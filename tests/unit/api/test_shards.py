@@ -48,7 +48,10 @@ async def test_a_shard_is_the_whole_file_set_of_a_run(shard):
     with serving(breaking_first) as stub:
         await shard.collected(stub, planned(3))
     paths = shard.paths
-    assert {path for path in paths.every_file if path.exists()} == {*paths.every_file} - {paths.aggregate_metrics, paths.coverage}
+    assert {path for path in paths.every_file if path.exists()} == {*paths.every_file} - {
+        paths.aggregate_metrics,
+        paths.coverage,
+    }
     assert sorted(identities(paths.output)) == [(0, 0, 0), (2, 0, 0)]
     assert identities(paths.failures) == [(1, 0, 0)]
     assert identities(paths.materialized_inputs) == [(0, 0, 0), (1, 0, 0), (2, 0, 0)]
