@@ -37,7 +37,7 @@ REASONS: Final[Mapping[str, str]] = {
     "unscored": "a result without a reward",
     "settled": "failed for good",
     "exhausted": "failed as often as the cap allows",
-    "held": "left to a decision: --resubmit runs them again",
+    "held": "left to a decision: gym eval reverify has kept answers judged, --resubmit runs them again",
 }
 """Why a resume would run a rollout or leave it, in the words of `RunStatus.owed_by` and `not_owed_by`."""
 

@@ -4,6 +4,7 @@ import pytest
 
 from rollbook.api.rejudgment import PendingRejudge, rejudgment_admission_closed_by
 from rollbook.errors import LedgerError
+from rollbook.ledger.rejudgment import open_among
 from rollbook.records.rejudgment import (
     REJUDGE_OPERATION_ID_KEY,
     REJUDGED_FAILURE_ID_KEY,
@@ -108,3 +109,27 @@ def test_a_damaged_sidecar_is_named(files):
     failures.write_text('{"torn\n')
     with pytest.raises(LedgerError, match=r"r_failures\.jsonl:1: not a rollout record"):
         rejudgment_admission_closed_by(admission_of(FAILURE), outcome_of(FAILURE), "3-1", failures)
+
+
+def append(path, row):
+    with path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+@pytest.mark.parametrize(("row", "closing"), [(FAILURE, "r.jsonl"), (MASKED, "r.jsonl"), (FAILURE, "r_failures.jsonl")])
+def test_of_many_admissions_those_are_open_that_no_row_closes(files, row, closing):
+    failures, results = files
+    one, other = admission_of(row), admission_of(row, identity="9-1")
+    assert set(open_among([one, other], failures, results)) == {("3-1", 2), ("9-1", 2)}
+    fields = {"_ng_failure_class": "judge_failed"} if closing == failures.name else {}
+    append(failures.parent / closing, outcome_of(row, **fields))
+    assert set(open_among([one, other], failures, results)) == {("9-1", 2)}
+
+
+def test_a_row_of_another_operation_closes_nothing(files):
+    append(files[1], outcome_of(FAILURE, **{REJUDGE_OPERATION_ID_KEY: "op2"}))
+    assert set(open_among([admission_of(FAILURE)], *files)) == {("3-1", 2)}
+
+
+def test_without_admissions_no_file_is_read(tmp_path):
+    assert open_among([], tmp_path, tmp_path) == {}

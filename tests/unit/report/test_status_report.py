@@ -174,10 +174,10 @@ def test_a_long_command_is_cut_in_text_and_whole_in_json():
     assert "x" * 1000 in document(long)["runs"][0]["sessions"][-1]["command"]
 
 
-def test_nobody_is_told_to_type_what_is_not_there():
-    held = replace(SIX, failed=4, planned=7, held=1)
-    assert "reverify" not in status_text([run_of_six(coverage=held)])
-    assert "--resubmit" in status_text([run_of_six(coverage=held)])
+def test_what_decides_about_held_rollouts_is_told():
+    text = " ".join(status_text([run_of_six(coverage=replace(SIX, failed=4, planned=7, held=1))]).split())
+    assert "gym eval reverify" in text
+    assert "--resubmit" in text
 
 
 def test_text_from_data_cannot_drive_the_terminal():
