@@ -235,6 +235,36 @@ def test_what_cannot_be_judged_is_named_and_nothing_is_sent(tmp_path, again, stu
     assert not again.exists()
 
 
+def test_a_line_that_is_no_record_is_named(tmp_path, again, stub):
+    folder = foreign(tmp_path, [scored(0)])
+    with folder.results.open("ab") as file:
+        file.write(b"no json\n")
+    refused = reverified(stub, folder.output, again)
+    assert refused.code == 1
+    assert f"{folder.output}:2" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--inputs", "gone.jsonl"), (1, ["gone.jsonl", "--inputs"])),
+        (("--rollouts", "gone.jsonl"), (2, ["gone.jsonl"])),
+        (("--append",), (1, ["append needs judge_failed_only"])),
+        (("--overwrite", "--resume"), (1, ["exclude each other"])),
+        (("--atif-manifest", "a.jsonl"), (1, ["input_format=gym excludes"])),
+        (("--input-format", "atif"), (1, ["needs atif_manifest_jsonl_fpath"])),
+        (("--limit", "0"), (1, ["limit"])),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_refused(folder, again, stub, flags, told):
+    code, what = told
+    refused = reverified(stub, folder.output, again, *flags)
+    assert refused.code == code
+    for word in what:
+        assert word in refused.err
+    assert stub.judged == []
+
+
 def test_a_source_that_names_a_resources_server_goes_there(tmp_path, again, stub):
     stub.hosting(**{OTHER: {}})
     folder = foreign(tmp_path, [scored(0), scored(1)])
