@@ -51,8 +51,12 @@ def read_history(
     limits: dict[File, int] | None = None,
     on_damage: OnDamage = raise_damage,
     lost: Iterable[LedgerError] | None = None,
+    *,
+    with_tokens: bool = True,
 ) -> History:
     """Fold everything that is on disk, of results and failures the bytes that `limits` say; then tokens are added up.
+
+    Without `with_tokens` they are not: who needs none of them is done sooner.
 
     `lost` is what was found missing before the ends of files were mended; without it, they are looked at now.
 
@@ -69,7 +73,9 @@ def read_history(
     for record in records_in(paths.failures, File.FAILURES, limits[File.FAILURES] if limits else None, on_damage):
         standings.add(record)
     results = plain_lines(paths.output, limits[File.RESULTS] if limits else None)
-    fold_results(results, standings, _result_faults(paths, on_damage), history.tokens if limits else None)
+    fold_results(
+        results, standings, _result_faults(paths, on_damage), history.tokens if limits and with_tokens else None
+    )
     missing = shortened(paths, history.log.sizes) if lost is None else lost
     for error in (*missing, *contradictions(paths, history.manifest, history.log, standings)):
         on_damage(error)

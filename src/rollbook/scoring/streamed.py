@@ -9,7 +9,7 @@ Rules:
 Source: collection.md §6.4.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from operator import lt
 
@@ -69,14 +69,21 @@ class StreamedMetrics:
             msgspec.DecodeError, UnicodeDecodeError: it is no JSON object.
 
         """
-        read = self._shape.read(row)
-        if self._shape.names is not self._names:
-            self._rename()
-        if read[0] != self._task:
-            self._begin_task(read)
-        if not self._first and not read[2]:
-            self._first = row
-        self._rows.append(read)
+        self.add_all((row,))
+
+    def add_all(self, rows: Iterable[Text]) -> None:
+        """Take rows in, as `add` does one."""
+        shape = self._shape
+        read_row = shape.read
+        for row in rows:
+            read = read_row(row)
+            if shape.names is not self._names:
+                self._rename()
+            if read[0] != self._task:
+                self._begin_task(read)
+            if not self._first and not read[2]:
+                self._first = row
+            self._rows.append(read)
 
     def _rename(self) -> None:
         """Lay the rows that wait as the next ones are."""

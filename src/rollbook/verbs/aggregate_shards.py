@@ -69,7 +69,7 @@ def read_shards(
     notes: list[str] = []
     for output in outputs:
         try:
-            reading = read_run(output)
+            reading = read_run(output, with_tokens=False)
         except NoRunError:
             notes.append(f"{output} holds no rollout, and is passed over")
             continue

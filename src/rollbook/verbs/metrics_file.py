@@ -9,6 +9,7 @@ Source: collection.md §1.10, §6.4.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -28,7 +29,7 @@ _AT_ENTRY: Final = b"\n  "
 _OPENED: Final = b"[\n  [\n    ["
 _CLOSED: Final = b"\n    ]\n  ]\n]"
 _TASKS_AT_ONCE: Final = 64
-_LOOKED: Final = 1024
+_LOOKED: Final = 256
 """After so many rows it is looked whether it is over."""
 
 
@@ -82,11 +83,11 @@ def _write_local(file: BinaryIO, entry: LocalEntry, is_over: Callable[[], bool])
     file.write(b"," + _AT_ENTRY + b'  "group_level_metrics": [')
     tasks = _Tasks(file)
     metrics = StreamedMetrics(tasks.write, entry.expected)
-    add = metrics.add
-    for number, row in enumerate(entry.rows()):
-        if not number % _LOOKED and is_over():
+    rows = entry.rows()
+    while some := list(islice(rows, _LOOKED)):
+        if is_over():
             raise AggregationOverError
-        add(row)
+        metrics.add_all(some)
     rest = entry.covered(_rest(metrics.end()))
     file.write(tasks.end() + b"," + _indented(encode(rest), _AT_ENTRY).removeprefix(b"{"))
     return entry.head | rest | {_GROUPS: []}

@@ -7,11 +7,12 @@ Rules:
 Source: collection.md §6.2, §6.6, §1.12; cases RC-71, RC-81, RC-82.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from heapq import merge
-from itertools import groupby
+from itertools import pairwise
 from typing import Any
 
 from rollbook.records.columns import unpacked_key
@@ -145,20 +146,33 @@ def group_headline(
 ) -> tuple[int, Headline]:
     """Return how many rollouts count as zero, which `zeros` gives with their rewards, and the group's headline."""
     imputed = sum(1 for _ in zeros())
-    observed = measured(lambda: _rewards_by_task(group, shards, zeros if imputed else None), planned, imputed)
+    rewards = _Rewards(_of_results(group, shards) if not imputed else merge(_of_results(group, shards), zeros()))
+    observed = measured(rewards.by_task, planned, imputed)
     return imputed, headline_of(observed, min_coverage)
 
 
-def _rewards_by_task(group: MetricsGroup, shards: Sequence[Shard], zeros: Zeros | None) -> Iterator[list[float]]:
-    tables = [shard.standings.table for shard in shards]
-    scored = (
-        (key, tables[shard].rewards[row])
-        for key, shard, row in of_group(group)
-        if tables[shard].kinds[row] == SCORED_KIND
-    )
-    for _, pairs in groupby(scored if zeros is None else merge(scored, zeros()), key=_task_of):
-        yield [reward for _, reward in pairs]
+class _Rewards:
+    """Rewards in order, and where those of each task end: nine or so bytes a rollout."""
+
+    def __init__(self, found: Iterable[tuple[int, float]]) -> None:
+        self._values = array("d")
+        self._ends = array("Q")
+        add, before = self._values.append, None
+        for key, reward in found:
+            if key >> 32 != before:
+                self._ends.append(len(self._values))
+                before = key >> 32
+            add(reward)
+        self._ends.append(len(self._values))
+
+    def by_task(self) -> Iterator[list[float]]:
+        """Yield the rewards of each task."""
+        return (self._values[start:end].tolist() for start, end in pairwise(self._ends))
 
 
-def _task_of(pair: tuple[int, float]) -> int:
-    return pair[0] >> 32
+def _of_results(group: MetricsGroup, shards: Sequence[Shard]) -> Iterator[tuple[int, float]]:
+    kinds = [shard.standings.table.kinds for shard in shards]
+    rewards = [shard.standings.table.rewards for shard in shards]
+    for key, shard, row in of_group(group):
+        if kinds[shard][row] == SCORED_KIND:
+            yield key, rewards[shard][row]

@@ -60,8 +60,8 @@ class Reading(msgspec.Struct, frozen=True):
         return self.rules.live_session is not None
 
 
-def read_run(output: Path) -> Reading:
-    """Fold the files of the run at `output`; damage is collected, not raised.
+def read_run(output: Path, *, with_tokens: bool = True) -> Reading:
+    """Fold the files of the run at `output`; damage is collected, not raised. Tokens are added up where wanted.
 
     Raises:
         NoRunError: there is neither a plan, a manifest or a log, nor any record that can be read.
@@ -69,9 +69,9 @@ def read_run(output: Path) -> Reading:
     """
     paths = RunPaths(output.resolve() if output.is_symlink() else output)
     was_alive = _is_held(paths)
-    reading = _read(paths)
+    reading = _read(paths, with_tokens=with_tokens)
     ended_meanwhile = was_alive and not reading.is_alive
-    reading = _read(paths) if ended_meanwhile else reading
+    reading = _read(paths, with_tokens=with_tokens) if ended_meanwhile else reading
     if not len(reading.history.standings) and not _has_history(paths):
         raise NoRunError(
             f"{output}: no run is there: no record can be read, and there is no plan, manifest or log beside it; "
@@ -84,9 +84,9 @@ def _has_history(paths: RunPaths) -> bool:
     return any(path.exists() for path in (paths.materialized_inputs, paths.manifest, paths.manifest_log))
 
 
-def _read(paths: RunPaths) -> Reading:
+def _read(paths: RunPaths, *, with_tokens: bool) -> Reading:
     damage: list[LedgerError] = []
-    history = read_history(paths, prefixes(paths), damage.append)
+    history = read_history(paths, prefixes(paths), damage.append, with_tokens=with_tokens)
     if history.manifest is not None:
         try:
             check_plan(paths, history.manifest)
