@@ -65,9 +65,9 @@ class Rules:
     retry_terminal_timeouts: bool = False
     release_held: bool = False
     rerun_masked: frozenset[tuple[int, int, int]] = frozenset()
-    released: frozenset[tuple[int, int, int]] = frozenset()
     live_session: int | None = None
     group_scored: bool = False
+    released: frozenset[tuple[int, int, int]] = frozenset()
 
 
 DEFAULT_RULES: Final = Rules()
