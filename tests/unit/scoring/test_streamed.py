@@ -92,3 +92,30 @@ def test_a_distribution_over_parts_is_described_as_the_numbers_together(values):
     assert [whole.quantile(share) for share in (0, 0.25, 0.9, 1)] == [
         quantile(ordered, share) for share in (0, 0.25, 0.9, 1)
     ]
+
+
+def test_rewards_of_two_tasks_and_two_repeats_have_the_published_metrics():
+    """V7."""
+    rewards = {(0, 0): 1, (0, 1): 0, (1, 0): 1, (1, 1): 1}
+    entries, found = streamed(*(row(*key, reward=reward) for key, reward in rewards.items()))
+    overall = found.agent_metrics
+    names = ("mean/reward", "median/reward", "std/reward", "num_repeats", "mean_across_repeats/mean/reward")
+    assert [overall[name] for name in names] == [0.75, 1.0, 0.5, 2, 0.75]
+    spreads = ("std", "se", "ci_low_95", "ci_high_95")
+    assert [overall[f"{name}_across_repeats/mean/reward"] for name in spreads] == pytest.approx(
+        [0.35355339, 0.25, -2.42655118, 3.92655118], abs=1e-8
+    )
+    assert [entry["mean/reward"] for entry in found.repeat_level_metrics] == [1.0, 0.5]
+    assert [entry["std/reward"] for entry in entries] == pytest.approx([0.70710678, 0.0], abs=1e-8)
+
+
+def test_a_masked_rollout_is_coverage_and_no_measurement():
+    """V8."""
+    rows = [row(0, 0, reward=1), row(0, 1, reward=0), row(1, 0, reward=1), row(1, 1, reward=1, mask_sample=True)]
+    entries, found = streamed(*rows)
+    overall = found.agent_metrics
+    assert overall["mean/reward"] == pytest.approx(2 / 3)
+    coverage = ("measured_rollouts", "masked_rollouts", "measured_tasks", "fully_masked_tasks")
+    assert [overall[f"coverage/{name}"] for name in coverage] == [3, 1, 2, 0]
+    assert (overall["num_repeats"], entries[1]["num_rollouts"], entries[1]["std/reward"]) == (2, 1, 0.0)
+    assert [found.repeat_level_metrics[1][name] for name in ("sample_count", "missing_count")] == [1, 1]
