@@ -168,7 +168,7 @@ class Tap:
         moves = [(os, name, self._moving) for name in ("replace", "rename")]
         removals = [(os, name, self._removing) for name in ("unlink", "remove")]
         sizes = [(os, name, self._sizing) for name in ("truncate", "ftruncate")]
-        writes = [(os, "write", self._writing), (os, "open", self._making)]
+        writes = [(os, "write", self._writing), (os, "writev", self._writing_pieces), (os, "open", self._making)]
         opens = [(owner, "open", self._opening) for owner in (io, builtins)]
         return [*moves, *removals, *sizes, *writes, *opens]
 
@@ -214,6 +214,18 @@ class Tap:
                 count = real(descriptor, data)
                 if name:
                     self.stream.calls.append(Written(name, at, bytes(memoryview(data).cast("B")[:count])))
+            return count
+
+        return wrote
+
+    def _writing_pieces(self, real: Callable[..., int]) -> Callable[..., int]:
+        def wrote(descriptor: int, pieces: Any) -> int:
+            with self.lock:
+                name = self._name(descriptor)
+                at = _next_offset(descriptor) if name else 0
+                count = real(descriptor, pieces)
+                if name:
+                    self.stream.calls.append(Written(name, at, b"".join(map(bytes, pieces))[:count]))
             return count
 
         return wrote
