@@ -9,6 +9,7 @@ Rules:
 Source: collection.md §6.2, §6.7, §10.4, §11, §21.4.27.
 """
 
+import asyncio
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
@@ -16,12 +17,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from omegaconf import DictConfig, OmegaConf
 
-from rollbook.api.aggregating import served_by
 from rollbook.api.batch import aggregation_of, check_batch
 from rollbook.api.shard_request import AggregationResult
 from rollbook.clock import Clock, SystemClock, timestamp
@@ -33,11 +33,10 @@ from rollbook.errors import HeadServerUnreachableError, RunError
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import Line, scan_whole
 from rollbook.ledger.whole_file import whole_file
-from rollbook.plan.directory import Directory
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
 from rollbook.scoring.imputation import Counting
-from rollbook.servers.serving.deployment import Deployment
+from rollbook.servers.head_lookup import fetch_global_config
 from rollbook.verbs.aggregate import ERROR_KEY, all_of, asked, cover_tasks, in_thread, not_served
 from rollbook.verbs.aggregate_shards import Aggregation, ReadShards, read_shards
 from rollbook.verbs.batch_status import read_batch_status, with_aggregation, write_batch_status
@@ -85,36 +84,44 @@ async def aggregate_shards(
     )
     check_batch(settings.batch_manifest_fpath, _plans(read.shards))
     async with AsyncExitStack() as serving:
-        deployment, notes = await _reached(read, global_config, serving)
-        server_of = None if deployment is None else served_by(Directory(deployment.global_config_dict))
-        run = _Aggregating(settings, RunPaths(output), clock or SystemClock(), [*files.notes, *read.notes, *notes])
-        return await run.carried_out(read, deployment, server_of)
+        reached = await _reached(read, global_config, serving)
+        run = _Aggregating(
+            settings, RunPaths(output), clock or SystemClock(), [*files.notes, *read.notes, *reached.notes]
+        )
+        return await run.carried_out(read, reached.transport, reached.serving)
 
 
 def _plans(shards: Sequence[Shard]) -> Iterable[Line]:
     return chain.from_iterable(scan_whole(shard.paths.materialized_inputs) for shard in shards)
 
 
-async def _reached(
-    read: ReadShards, config: DictConfig, serving: AsyncExitStack
-) -> tuple[Deployment | None, tuple[str, ...]]:
+class _Reached(NamedTuple):
+    """A running deployment, if there is one that is of any use, and what is to be told where there is none."""
+
+    notes: tuple[str, ...] = ()
+    transport: Transport | None = None
+    serving: Serving | None = None
+
+
+async def _reached(read: ReadShards, config: DictConfig, serving: AsyncExitStack) -> _Reached:
     """Return the running deployment, if there is one and it is of any use."""
     named = config.get("head_server")
     if not read.have_records or named is None:
-        return None, ()
-    from rollbook.servers.serving.remote import RemoteDeployment  # noqa: PLC0415  slow to import, and not always wanted
-
+        return _Reached()
     head = BaseServerConfig.model_validate(OmegaConf.to_container(named, resolve=True))
-    deployment = RemoteDeployment(head)
-    serving.push_async_callback(deployment.close)
     try:
-        await deployment.start()
+        known = await asyncio.to_thread(fetch_global_config, head)
     except HeadServerUnreachableError:
-        told = (
-            f"no head server answers at {head.host}:{head.port}: metrics are computed here, as any server computes them"
-        )
-        return None, (told,)
-    return deployment, ()
+        at = f"{head.host}:{head.port}"
+        return _Reached((f"no head server answers at {at}: metrics are computed here, as any server computes them",))
+    from rollbook.api.aggregating import served_by  # noqa: PLC0415  slow to import, and not always wanted
+    from rollbook.plan.directory import Directory  # noqa: PLC0415  the same
+    from rollbook.servers.serving.remote import RemoteDeployment  # noqa: PLC0415  the same
+
+    deployment = RemoteDeployment(head, known=known)
+    serving.push_async_callback(deployment.close)
+    await deployment.start()
+    return _Reached((), deployment, served_by(Directory(known)))
 
 
 class _Aggregating:

@@ -12,7 +12,7 @@ def row(task, rollout, **fields):
     return msgspec.json.encode({"_ng_task_index": task, "_ng_rollout_index": rollout} | fields)
 
 
-def streamed(*rows, expected=lambda task: None):
+def streamed(*rows, expected=lambda _task: None):
     entries = []
     metrics = StreamedMetrics(entries.append, expected)
     for one in rows:
