@@ -39,7 +39,7 @@ class TaskEntries:
         self._names = names
         self._made_info = maker((_ROLLOUT_ID, TASK_INDEX_KEY_NAME, ROLLOUT_INDEX_KEY_NAME, *names))
         self._made = maker((*(f"{statistic}/{name}" for name in names for statistic in _STATISTICS), *_REST))
-        self._known: dict[_Column, _Five | None] = {}
+        self._known: dict[_Column, _Five] = {}
 
     def entry(
         self, rows: Sequence[Flat], columns: Sequence[_Column], sample: msgspec.Raw, expected: int | None
@@ -57,23 +57,19 @@ class TaskEntries:
         return msgspec.json.encode(self._made(*self._statistics(columns[HEAD:], found), *rest))
 
     def _statistics(self, columns: Sequence[_Column], rows: int) -> Iterable[Any]:
-        known = self._known
-        try:
-            found = [known[column] for column in columns]
-        except KeyError:
-            found = [self._five(column) for column in columns]
-        return _closely(self._names, columns, rows) if None in found else chain.from_iterable(filter(None, found))
+        get = self._known.get
+        found = [get(column) or self._five(column) for column in columns]
+        return chain.from_iterable(found) if all(found) else _closely(self._names, columns, rows)
 
-    def _five(self, column: _Column) -> _Five | None:
-        """Return the five statistics of a field, which some rows may lack; None where it takes a closer look."""
-        if column not in self._known:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            self._known[column] = _described(column)
-        return self._known[column]
+    def _five(self, column: _Column) -> _Five:
+        """Return the five statistics of a field, which some rows may lack; nothing where it takes a closer look."""
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        five = self._known[column] = _described(column)
+        return five
 
 
-def _described(column: _Column) -> _Five | None:
+def _described(column: _Column) -> _Five:
     values = [value for value in column if value is not None] if None in column else column
     count = len(values)
     if not count:
@@ -85,9 +81,9 @@ def _described(column: _Column) -> _Five | None:
         median = float(low) if count % 2 else low * 0.5 + high * 0.5
         spread = math.sqrt(math.fsum([(value - mean) * (value - mean) for value in values]) / ((count - 1) or 1))
     except OverflowError:
-        return None
+        return ()
     if not math.isfinite(mean + median + spread):
-        return None
+        return ()
     return mean, ordered[-1], ordered[0], median, spread if count > 1 or len(column) == 1 else None
 
 
