@@ -8,10 +8,10 @@ Source: collection.md §3.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from typing import Final
+from typing import Any, Final
 
 import click
+import msgspec
 
 from rollbook.cli.run_outputs import run_named
 from rollbook.cli.terminal import say, say_error, say_json
@@ -82,7 +82,7 @@ def _key(word: str) -> RolloutKey:
 
 def _plain(answer: Answer) -> dict[str, object]:
     """Return `answer` as JSON values, a rollout as TASK-ROLLOUT."""
-    plain = asdict(answer)
+    plain: dict[str, Any] = msgspec.to_builtins(answer)
     for told, one in zip(plain["requeued"], answer.requeued, strict=True):
         told["key"] = str(one.key)
     if answer.status is not None:
