@@ -90,7 +90,7 @@ def import_logs(
     `scorer` names whose score is the reward, `name` or `name/value`.
 
     Raises:
-        LogError: a log cannot be read, or the logs do not belong into one run.
+        LogError: a log cannot be read or would be overwritten, or the logs do not belong into one run.
         OutputExistsError: something is there already, and `overwrite` was not said.
         LedgerError: the files cannot be written.
 
@@ -99,12 +99,22 @@ def import_logs(
     _refuse_two_models(logs)
     sources = [_source(log) for log in logs]
     run = Run(RunPaths(output), clock or SystemClock())
+    _refuse_over_logs(run.paths, logs)
     with run.claimed():
         if not overwrite and run.paths.existing():
             raise OutputExistsError(
                 f"{run.paths.existing()[0]} exists already. Replace it with --overwrite, or give another --output"
             )
         return _written(run, logs, sources, scorer)
+
+
+def _refuse_over_logs(paths: RunPaths, logs: Iterable[ForeignLog]) -> None:
+    read = [log.head.path for log in logs]
+    for path in paths.every_file:
+        if path.exists() and any(path.samefile(log) for log in read):
+            raise LogError(
+                f"{path}: the run would be written over the log that it is imported from; give another --output"
+            )
 
 
 def _refuse_two_models(logs: Iterable[ForeignLog]) -> None:

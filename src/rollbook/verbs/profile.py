@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from rollbook.errors import LedgerError
+from rollbook.ledger.derived import refuse_over_runs
 from rollbook.ledger.paths import agent_metrics_path_for, repeat_level_metrics_path_for, reward_profiling_path_for
 from rollbook.ledger.whole_file import WholeFile, made_aside
 from rollbook.records.columns import unpacked_key
@@ -52,10 +53,11 @@ def profile(
     Raises:
         FilterError: `keep` is no condition.
         ProfileError: results are missing, there twice, or of no input.
-        LedgerError: a row cannot be read.
+        LedgerError: a row cannot be read, or what is written would take the place of a run's file.
 
     """
     kept = None if keep is None else Kept(keep, parsed(keep))
+    _refuse_over_runs(runs, output, export)
     if export is not None and any(run.plan is None for run in runs):
         raise ProfileError(f"{export}: a task's row is in the materialized inputs, and they are not there")
     for run in runs:
@@ -66,6 +68,20 @@ def profile(
         profiling = _Profiling(runs, kept, output, export, holding)
         profiling.take(_merged(runs))
         return profiling.written()
+
+
+def _refuse_over_runs(runs: Iterable[ProfiledRun], output: Path, export: Path | None) -> None:
+    sources = [path for run in runs for path in (*run.paths.every_file, run.plan) if path is not None]
+    for path in (*_written_beside(output).values(), *((export,) if export is not None else ())):
+        refuse_over_runs(path, sources)
+
+
+def _written_beside(output: Path) -> dict[str, Path]:
+    return {
+        "tasks": reward_profiling_path_for(output),
+        "agents": agent_metrics_path_for(output),
+        "repeats": repeat_level_metrics_path_for(output),
+    }
 
 
 def _refuse_missing(runs: Iterable[ProfiledRun]) -> None:
@@ -96,12 +112,7 @@ class _Profiling:
         self._kept = kept
         self._labels = labels_of(runs)
         self._reader = RowReader(holding)
-        paths = {
-            "tasks": reward_profiling_path_for(output),
-            "agents": agent_metrics_path_for(output),
-            "repeats": repeat_level_metrics_path_for(output),
-        }
-        self._paths = paths | ({"kept": export} if export is not None else {})
+        self._paths = _written_beside(output) | ({"kept": export} if export is not None else {})
         self._making = {name: holding.enter_context(made_aside(path)) for name, path in self._paths.items()}
         self._entries = Entries(self._making["tasks"].file, self._reader, several=len(set(self._labels.values())) > 1)
         self._groups: dict[str | None, _Group] = {}

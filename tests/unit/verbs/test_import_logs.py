@@ -170,3 +170,13 @@ def test_a_path_that_leads_nowhere_is_named(tmp_path, path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(LogError, match=path.partition(".")[0]):
         import_logs([tmp_path / path], tmp_path / "r.jsonl")
+
+
+@pytest.mark.parametrize(("log", "output"), [("in.json", "in.json"), ("r_manifest.json", "r.jsonl")])
+def test_a_log_is_never_overwritten_by_the_run_that_it_is_imported_into(tmp_path, log, output):
+    source = Path(shutil.copy(LOGS / "tools.json", tmp_path / log))
+
+    with pytest.raises(LogError, match="would be written over the log"):
+        import_logs([source], tmp_path / output, overwrite=True)
+
+    assert source.read_bytes() == (LOGS / "tools.json").read_bytes()

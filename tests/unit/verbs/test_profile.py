@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from rollbook.errors import LedgerError
 from rollbook.ledger.paths import (
     agent_metrics_path_for,
     materialized_path_for,
@@ -297,3 +298,33 @@ def test_a_run_that_two_folders_hold_twice_is_refused(tmp_path):
 
     with pytest.raises(ProfileError, match="overlap"):
         profile([run_at(a), run_at(a)], tmp_path / "all.jsonl")
+
+
+@pytest.mark.parametrize("taken", ["r.jsonl", "r_failures.jsonl", "r_materialized_inputs.jsonl", "r_manifest.json"])
+def test_kept_tasks_are_never_written_over_a_file_of_the_run(tmp_path, taken):
+    run = write_run(tmp_path / "r.jsonl", [planned(0, 0)], [row(0, 0, 1.0)], [])
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    with pytest.raises(LedgerError, match="give another name"):
+        profile([run_at(run)], tmp_path / "p.jsonl", keep="mean>=0", export=tmp_path / taken)
+
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("taken", ["o.jsonl", "o_failures.jsonl", "o_materialized_inputs.jsonl", "link.jsonl"])
+def test_kept_tasks_are_never_written_over_a_file_of_another_run(tmp_path, taken):
+    run = write_run(tmp_path / "r.jsonl", [planned(0, 0)], [row(0, 0, 1.0)])
+    write_run(tmp_path / "o.jsonl", [], [row(0, 0, 1.0)])
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "o.jsonl")
+
+    with pytest.raises(LedgerError, match="give another name"):
+        profile([run_at(run)], tmp_path / "p.jsonl", keep="mean>=0", export=tmp_path / taken)
+
+
+def test_kept_tasks_may_be_written_over_those_that_were_kept_before(tmp_path):
+    run = write_run(tmp_path / "r.jsonl", [planned(0, 0)], [row(0, 0, 1.0)])
+
+    for _ in range(2):
+        profile([run_at(run)], tmp_path / "r.jsonl", keep="mean>=0", export=tmp_path / "kept.jsonl")
+
+    assert len(lines_of(tmp_path / "kept.jsonl")) == 1
