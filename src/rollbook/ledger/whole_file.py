@@ -2,14 +2,19 @@
 
 Rules:
 * A temporary file in the same folder, fsync, rename, fsync of the folder; whatever goes wrong, the old file stays.
+* Whoever writes one holds a lock on it. What a process left that died is nobody's, and goes with the next one of that
+  path.
 """
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
+
+_TEMPORARY: Final = ".tmp"
 
 
 class WholeFile:
@@ -17,9 +22,10 @@ class WholeFile:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        _remove_left(path)
+        descriptor, self._temporary = _held(path)
         self._path = path
-        self._temporary = Path(name)
+        self._lock = os.dup(descriptor)
         self.file: BinaryIO = os.fdopen(descriptor, "wb", buffering=1 << 20)
 
     @property
@@ -38,6 +44,7 @@ class WholeFile:
     def place(self) -> None:
         """Put the sealed file in place."""
         self._temporary.replace(self._path)
+        self._let_go()
         sync_folder(self._path.parent)
 
     def commit(self) -> None:
@@ -50,6 +57,12 @@ class WholeFile:
         with suppress(OSError):
             self.file.close()
         self._temporary.unlink(missing_ok=True)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
 
 @contextmanager
@@ -77,6 +90,43 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _held(path: Path) -> tuple[int, Path]:
+    """Return a new temporary file of `path`, locked as far as its file system knows locks."""
+    while True:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_TEMPORARY, dir=path.parent)
+        _is_free(descriptor)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, Path(name)
+        os.close(descriptor)  # taken for one that was left, before it was locked
+
+
+def _remove_left(path: Path) -> None:
+    """Remove the temporary files of `path` that nobody holds."""
+    for name in os.listdir(path.parent):  # noqa: PTH208  names alone are wanted, and there may be many
+        is_one = name.startswith(f".{path.name}.") and name.endswith(_TEMPORARY)
+        if is_one and "." not in name[len(path.name) + 2 : -len(_TEMPORARY)]:
+            with suppress(OSError):
+                _remove_free(path.parent / name)
+
+
+def _remove_free(left: Path) -> None:
+    descriptor = os.open(left, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        if _is_free(descriptor):
+            left.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _is_free(descriptor: int) -> bool:
+    """Lock a file, and return whether that was possible: nobody else holds it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _umask() -> int:
