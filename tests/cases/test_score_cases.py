@@ -250,7 +250,7 @@ def test_rollouts_that_were_tried_again_are_compared_with_those_that_were_not(st
     assert (bias["later"], bias["first"], bias["difference"]) == (3, 3, -1.0)
     assert coverage_of(folder)["retries"]["rollouts_retried"] == 3
     text = " ".join(folder.resume(stub).text.split())
-    assert "retried 0.000 of 3, first try 1.000 of 3: difference -1.000" in text
+    assert "retried 0.000 of 3, first attempt 1.000 of 3: difference -1.000" in text
 
 
 class BrokenTracker:
@@ -274,3 +274,30 @@ async def test_a_tracker_that_fails_costs_neither_metrics_nor_scores(stub, tmp_p
     assert [agent.mean for agent in result.scores.agents] == [1.0]
     assert metrics_of(folder)["mean/reward"] == 1.0
     assert coverage_of(folder)["scored"] == 3
+
+
+def test_a_rejected_run_publishes_no_headline_and_says_why_there_is_none(stub, tmp_path):
+    folder = folder_of(tmp_path, 4)
+    stub.script = replies({(0,): BUSY})
+    flags = ("--require-complete", "--min-coverage", "0.3")
+    answer = folder.run(stub, *flags, "--json")
+    assert answer.code == 4
+    assert (headline(answer)["value"], headline(answer)["observed_mean"]) == (None, 1.0)
+    assert headline(answer)["withheld"] == "the run is rejected: 3/4 samples completed"
+    text = folder.run(stub, *flags, "--resume").out
+    assert f"{AGENT}: no headline\n  the run is rejected: 3/4 samples completed" in text
+
+
+@pytest.mark.parametrize("counted", ["agent_rnu", "agent_request_faild"])
+def test_a_class_that_no_rollout_failed_with_is_told_with_those_that_there_are(stub, tmp_path, counted):
+    folder = folder_of(tmp_path, 4)
+    stub.script = replies({(0,): BUSY})
+    answer = folder.run(stub, BY_CLASS, counted, "--json")
+    told_of = f"no rollout failed with class {counted}; there are: agent_request_failed (1)"
+    assert told_of in " ".join(answer.err.split())
+    assert any(told_of in note for note in told(answer)["notes"])
+
+
+def test_a_class_that_no_rollout_failed_with_is_no_news_where_none_failed(stub, tmp_path):
+    answer = folder_of(tmp_path, 2).run(stub, BY_CLASS, REQUEST_FAILED)
+    assert "failed with class" not in answer.text

@@ -41,7 +41,7 @@ from rollbook.records.outcome import Failed, Result
 from rollbook.records.run_status import RunState
 from rollbook.records.standing import Standings
 from rollbook.scoring.coverage_report import CoverageReport, coverage_report
-from rollbook.scoring.imputation import NOTHING_COUNTED, added
+from rollbook.scoring.imputation import NOTHING_COUNTED, added, without_failures
 from rollbook.scoring.tally import RunScores, scores_of
 from rollbook.verbs.aggregate import aggregate
 from rollbook.verbs.batch_status import IncompleteReason
@@ -183,6 +183,7 @@ class _Evaluation:
                 f"the files hold records beyond the plan's {plan.rollouts} rollouts; the counts are off"
             )
             session.notes += map(str, unplanned(self._paths, session.standings))
+        session.notes += without_failures(self._counting, [session.standings], coverage.failed_by_class)
         self._save_coverage()
         self._made_progress = _endings(session.standings) > before
         return await self._concluded(coverage, plan.owed, status)
@@ -268,7 +269,8 @@ class _Evaluation:
         counts = any(True for _ in added(self._session.standings, self._counting, self._session.rules_of(None)))
         error = rejection(Ended(self._settings, self._paths, coverage, sent, counts, self._made_progress))
         if error is not None:
-            error.result = self._result(coverage, [])
+            result = self._result(coverage, [])
+            error.result = replace(result, scores=result.scores.rejected_by(error))
             raise error
 
     async def _aggregated(self) -> list[JsonObject] | None:

@@ -62,7 +62,7 @@ async def with_health(
             f"EVAL FAILED: {found.unhealthy} of {found.records} records are unhealthy, and max_unhealthy_fraction is "
             f"{settings.max_unhealthy_fraction:g}; see {found.summary}"
         )
-        error.result = result
+        error.result = replace(result, scores=result.scores.rejected_by(error))
         raise error
     return result
 

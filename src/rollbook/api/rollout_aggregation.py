@@ -35,7 +35,7 @@ from rollbook.ledger.reader import Line, scan_whole
 from rollbook.ledger.whole_file import whole_file
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
-from rollbook.scoring.imputation import Counting
+from rollbook.scoring.imputation import Counting, without_failures
 from rollbook.servers.head_lookup import fetch_global_config
 from rollbook.verbs.aggregate import ERROR_KEY, all_of, asked, cover_tasks, in_thread, not_served
 from rollbook.verbs.aggregate_shards import Aggregation, ReadShards, read_shards
@@ -145,6 +145,8 @@ class _Aggregating:
             groups = found.reports(settings.min_coverage)
             outputs = tuple(shard.output for shard in read.shards)
             result = AggregationResult(outputs, groups, summed(group.coverage for group in groups))
+            folds = [shard.standings for shard in read.shards]
+            self._notes += without_failures(counting, folds, result.coverage.failed_by_class)
             self._write_coverage(result)
             result = replace(result, files={"coverage": self._paths.coverage}, notes=tuple(self._notes))
             self._refuse_incomplete(result)

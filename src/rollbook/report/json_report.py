@@ -27,21 +27,21 @@ def json_report(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]
         "coverage": asdict(coverage),
         "exported": dict(scores.exported),
         "warnings": list(scores.warnings),
-        "agents": [_agent(score, scores.min_coverage) for score in scores.agents],
+        "agents": [_agent(score, scores.headline(score)) for score in scores.agents],
         "retries": [asdict(bias) | {"is_clear": bias.is_clear} for bias in scores.retries],
         "worst_tasks": [_task(score) for score in scores.worst_tasks(WORST_LISTED)],
         "files": {label: str(path) for label, path in files.items()},
     }
 
 
-def _agent(score: AgentScore, min_coverage: float | None) -> JsonObject:
+def _agent(score: AgentScore, headline: Headline) -> JsonObject:
     return {
         "agent": score.agent,
         "tasks": score.tasks,
         "scored_tasks": score.scored_tasks,
         "mean_reward": score.mean,
         "standard_error": score.standard_error,
-        "headline": headline_json(score.headline(min_coverage)),
+        "headline": headline_json(headline),
         "pass_at_k": [asdict(estimate) for estimate in score.pass_at_k],
         "coverage": asdict(score.coverage),
     }

@@ -42,7 +42,7 @@ def _agents(scores: RunScores) -> RenderableType:
     for heading in HEADINGS:
         table.add_column(Text(heading), overflow="fold")
     for score in scores.agents:
-        table.add_row(*map(Text, words.agent_cells(score, scores.min_coverage)))
+        table.add_row(*map(Text, words.agent_cells(score, scores.headline(score))))
     return table
 
 

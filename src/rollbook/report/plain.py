@@ -15,7 +15,7 @@ from typing import Final
 from rollbook.records.standing import Coverage
 from rollbook.report import words
 from rollbook.report.words import HEADINGS, NO_SCORE, WORST_SHOWN
-from rollbook.scoring.tally import AgentScore, RunScores
+from rollbook.scoring.tally import RunScores
 
 _FIRST_WIDE: Final = 0x300
 """Below it, and among the marks that we write, every printable character takes one column."""
@@ -28,7 +28,7 @@ def plain(scores: RunScores, coverage: Coverage, files: Mapping[str, Path], widt
     worst = [words.task_line(score) for score in scores.worst_tasks(WORST_SHOWN)]
     lines = [
         *words.warning_lines(scores),
-        *_agents(scores.agents, scores.min_coverage),
+        *_agents(scores),
         *words.headline_lines(scores),
         *agents,
         *words.coverage_lines(scores, coverage),
@@ -39,11 +39,11 @@ def plain(scores: RunScores, coverage: Coverage, files: Mapping[str, Path], widt
     return "\n".join([*lines, *_section("Files", words.file_lines(files))])
 
 
-def _agents(agents: Sequence[AgentScore], min_coverage: float | None) -> Iterator[str]:
-    if not agents:
+def _agents(scores: RunScores) -> Iterator[str]:
+    if not scores.agents:
         yield NO_SCORE
         return
-    rows = [[cell.split("\n") for cell in words.agent_cells(score, min_coverage)] for score in agents]
+    rows = [[cell.split("\n") for cell in words.agent_cells(score, scores.headline(score))] for score in scores.agents]
     heads = [heading.split("\n") for heading in HEADINGS]
     widths = [max(len(line) for row in (heads, *rows) for line in row[column]) for column in range(len(heads))]
     deepest = max(map(len, heads))

@@ -46,13 +46,14 @@ def number(value: float | None) -> str:
     return f"{value:.3f}" if fixed else f"{value:.3e}"
 
 
-def mean_with_error(score: AgentScore, min_coverage: float | None = None) -> str:
+def mean_with_error(headline: Headline) -> str:
     """Return the headline and its standard error; where it is withheld, that there is none."""
-    if score.mean is None:
+    observed = headline.observed
+    if observed.mean is None:
         return number(None)
-    if score.headline(min_coverage).withheld:
+    if headline.withheld:
         return "no headline"
-    return _with_error(score.mean, score.standard_error)
+    return _with_error(observed.mean, observed.standard_error)
 
 
 def _with_error(mean: float, error: float | None) -> str:
@@ -76,7 +77,7 @@ def headline_lines(scores: RunScores) -> list[str]:
     """Return every agent's headline with what qualifies it, and how retried rollouts compare."""
     lines = []
     for score in scores.agents:
-        headline = score.headline(scores.min_coverage)
+        headline = scores.headline(score)
         lines += [f"{shown(score.agent)}: {_headline(headline)}", *(f"  {line}" for line in _qualified(headline))]
     return [*lines, *map(retry_line, scores.retries)]
 
@@ -112,18 +113,18 @@ def retry_line(bias: RetryBias) -> str:
     """Return how rollouts that needed several attempts score beside those that needed one."""
     name = "" if bias.agent is None else f"{shown(bias.agent)}: "
     reach = f" (95 % {_range(bias.interval)})" if bias.interval else ""
-    means = f"retried {number(bias.later_mean)} of {bias.later}, first try {number(bias.first_mean)} of {bias.first}"
+    means = f"retried {number(bias.later_mean)} of {bias.later}, first attempt {number(bias.first_mean)} of {bias.first}"
     clear = "; retrying changes what is measured" if bias.is_clear else ""
     return f"{name}{means}: difference {number(bias.difference)}{reach}{clear}"
 
 
-def agent_cells(score: AgentScore, min_coverage: float | None = None) -> tuple[str, ...]:
+def agent_cells(score: AgentScore, headline: Headline) -> tuple[str, ...]:
     """Return an agent's line of the table: name, tasks scored, rollouts scored, mean with its error, every pass@k."""
     return (
         shown(score.agent),
         f"{score.scored_tasks} of {score.tasks}",
         f"{score.coverage.scored} of {score.coverage.planned}",
-        mean_with_error(score, min_coverage),
+        mean_with_error(headline),
         "\n".join(map(pass_at, score.pass_at_k)),
     )
 

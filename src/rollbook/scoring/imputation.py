@@ -10,7 +10,7 @@ Rules:
 Source: collection.md §4.9, §4.11, §6.5, §21.1.6, §21.7(b); vectors V11, V16, V17; case RC-73.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -83,6 +83,19 @@ def added(standings: Standings, counting: Counting, rules: Rules) -> Iterator[Ad
     Where the fold holds no plan, every rollout counts as planned that a record names.
     """
     return (one for one in _chosen(standings, counting, rules) if one.agent is not None or one.server is not None)
+
+
+def without_failures(
+    counting: Counting, folds: Iterable[Standings], failed_by_class: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield of every chosen class that no failure in `folds` is of that it is none, and which there are.
+
+    Where nothing failed, nothing is told: a class is chosen for what may happen.
+    """
+    kinds = {kind.failure_class for fold in folds for kind in fold.kinds_of_ending if isinstance(kind, Failed)}
+    there_are = ", ".join(f"{name} ({count})" for name, count in failed_by_class.items())
+    for name in sorted(counting.failure_classes - kinds) if there_are else ():
+        yield f"no rollout failed with class {name}; there are: {there_are}"
 
 
 def zeros(standings: Standings, counting: Counting, rules: Rules) -> Iterator[tuple[int, float]]:

@@ -12,7 +12,7 @@ Source: cases RC-71, RC-74, RC-84; collection.md §4.11.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -87,7 +87,8 @@ class RunScores:
     """The scores of a run: agents by name, and the tasks that do worst.
 
     A headline speaks for `min_coverage` of an agent's plan at least. `warnings` say what puts the scores in doubt;
-    `covers` is what the metrics speak for, as the field reports it, and `exported` the same as numbers.
+    `covers` is what the metrics speak for, as the field reports it, and `exported` the same as numbers. `rejected`
+    says why the run is not to be had for what it promised, and has no headline.
     """
 
     agents: tuple[AgentScore, ...]
@@ -97,6 +98,16 @@ class RunScores:
     warnings: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
     exported: Mapping[str, int] = field(default_factory=dict)
+    rejected: str | None = None
+
+    def headline(self, score: AgentScore) -> Headline:
+        """Return the headline of one of the agents, or why there is none; a rejected run has none."""
+        headline = score.headline(self.min_coverage)
+        return replace(headline, withheld=f"the run is rejected: {self.rejected}") if self.rejected else headline
+
+    def rejected_by(self, error: Exception) -> "RunScores":
+        """Return the scores of a run that is rejected for what the first sentence of `error` says."""
+        return replace(self, rejected=str(error).partition(". ")[0].removeprefix("EVAL FAILED: "))
 
     def worst_tasks(self, most: int) -> tuple[TaskScore, ...]:
         """Return up to `most` of the worst `MOST` tasks: those of which nothing is scored, then the lowest means.

@@ -65,6 +65,7 @@ def test_a_run_with_more_unhealthy_records_than_its_limit_ends_with_4_and_keeps_
     assert answer.code == 4, answer.text
     assert "EVAL FAILED: 3 of 3 records are unhealthy" in answer.err
     assert "Files" in answer.out
+    assert "no headline\n  the run is rejected: 3 of 3 records are unhealthy" in answer.out
 
 
 def never_started(task):

@@ -141,7 +141,7 @@ def test_a_number_is_never_shown_as_a_zero_that_it_is_not(value, text):
     ],
 )
 def test_an_error_that_only_adding_up_left_is_shown_as_none(mean, error, text):
-    assert mean_with_error(AgentScore("a", 2, 2, mean, error, (), Coverage(planned=2, scored=2))) == text
+    assert mean_with_error(AgentScore("a", 2, 2, mean, error, (), Coverage(planned=2, scored=2)).headline()) == text
 
 
 def test_the_json_counts_every_rollout_and_lists_the_task_without_a_score():
