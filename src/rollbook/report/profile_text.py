@@ -26,7 +26,7 @@ def _lines(profile: Profile) -> Iterator[str]:
     more = f" and {len(profile.runs) - _LISTED} more" if len(profile.runs) > _LISTED else ""
     yield f"Profile of {', '.join(profile.runs[:_LISTED])}{more}"
     if not profile.has_plan:
-        yield "There are no materialized inputs: what is at hand is taken for all that was planned."
+        yield "There are no materialized inputs: what records name is taken for all that was planned."
     for totals in profile.labels:
         yield from _label_lines(totals)
     if profile.kept is not None:
@@ -43,7 +43,8 @@ def _label_lines(totals: LabelTotals) -> Iterator[str]:
         + (f", {totals.masked} masked and left out" if totals.masked else "")
     )
     mean = "no reward" if totals.mean_reward is None else f"mean reward {totals.mean_reward:.4f}"
-    yield f"  {mean}, {totals.scored} scored"
+    zeros = f", {totals.zeros} failed and count as 0" if totals.zeros else ""
+    yield f"  {mean}, {totals.scored} scored{zeros}"
     for k, (rate, tasks) in totals.pass_rates().items():
         few = totals.tasks - tasks
         said = f" ({few} of {totals.tasks} tasks have fewer than {k} samples and are not in it)" if few else ""
@@ -79,7 +80,8 @@ def _label_json(totals: LabelTotals) -> JsonObject:
         "partial": totals.partial,
         "missing": totals.missing,
         "planned_rollouts": totals.planned,
-        "rollouts_with_a_result": totals.found,
+        "rollouts_with_a_result": totals.found - totals.zeros,
+        "counted_as_zero": totals.zeros,
         "masked_rollouts": totals.masked,
         "scored_rollouts": totals.scored,
         "mean_reward": totals.mean_reward,

@@ -24,17 +24,21 @@ _Origin = TypeVar("_Origin")
 
 
 class Kind(Enum):
-    """What stands of a rollout, as far as a profile asks."""
+    """What stands of a rollout, as far as a profile asks; a zero is a failure that its producer marks as a score."""
 
     SCORED = 0
     UNSCORED = 1
     MASKED = 2
     NO_RESULT = 3
+    ZERO = 4
 
 
 @dataclass(slots=True)
 class Task(Generic[_Origin]):
-    """One task's rollouts: their rewards, how many were planned, measure and were masked, and where they are from."""
+    """One task's rollouts: their rewards, how many were planned, measure and were masked, and where they are from.
+
+    `zeros` of those that measure have no result: they failed, and their producer marks that as a score.
+    """
 
     index: int
     origin: _Origin
@@ -42,10 +46,11 @@ class Task(Generic[_Origin]):
     planned: int = 0
     measured: int = 0
     masked: int = 0
+    zeros: int = 0
 
     @property
     def found(self) -> int:
-        """How many rollouts have a result."""
+        """How many rollouts have a result, or count as zero."""
         return self.measured + self.masked
 
     @property
@@ -77,7 +82,7 @@ class LabelProfile(Generic[_Origin]):
     def add(
         self, task: int, origin: _Origin, kind: Kind, reward: float = 0.0, row: Text = b"", *, planned: bool = True
     ) -> None:
-        """Take one rollout in: what stands of it, its reward if it was scored, and its row if it has a result.
+        """Take one rollout in: what stands of it, its reward if it was scored, and its row if it measures.
 
         Raises:
             InputError: it does not come after the one before it.
@@ -96,8 +101,9 @@ class LabelProfile(Generic[_Origin]):
             now.masked += 1
             return
         now.measured += 1
-        if kind is Kind.SCORED:
+        if kind is not Kind.UNSCORED:
             now.rewards.append(reward)
+            now.zeros += kind is Kind.ZERO
 
     def end(self) -> AggregateMetrics:
         """Return the metrics of the label, without entries; no rollout comes after this."""

@@ -24,7 +24,7 @@ _FEW: Final = 2
 class LabelTotals:
     """The tasks of one label: how many are complete, partial or missing, and their pass rates.
 
-    `other_ks`: of which pass@k is told besides those that always are.
+    `other_ks`: of which pass@k is told besides those that always are. `zeros` failed and count as 0.
     """
 
     label: str | None
@@ -36,6 +36,7 @@ class LabelTotals:
     found: int = 0
     masked: int = 0
     scored: int = 0
+    zeros: int = 0
     mean_reward: float | None = None
     _alike: Counter[tuple[int, int]] = field(default_factory=Counter)
     _sums: dict[int, float] = field(default_factory=dict)
@@ -52,7 +53,8 @@ class LabelTotals:
         self.planned += task.planned
         self.found += task.found
         self.masked += task.masked
-        self.scored += len(task.rewards)
+        self.scored += len(task.rewards) - task.zeros
+        self.zeros += task.zeros
         rates = task.rates
         correct = rates.correct
         if correct is None:

@@ -34,6 +34,7 @@ from rollbook.verbs.profile_entries import Entries
 from rollbook.verbs.profile_export import source_row
 from rollbook.verbs.profile_rows import RowReader
 from rollbook.verbs.profile_run import ProfiledRun, ProfileError, Seen, labels_of
+from rollbook.verbs.profile_zeros import ZeroRows
 
 _NAMED: Final = 5
 
@@ -112,6 +113,7 @@ class _Profiling:
         self._kept = kept
         self._labels = labels_of(runs)
         self._reader = RowReader(holding)
+        self._zeros = ZeroRows(runs, self._labels, self._reader, holding)
         self._paths = _written_beside(output) | ({"kept": export} if export is not None else {})
         self._making = {name: holding.enter_context(made_aside(path)) for name, path in self._paths.items()}
         self._entries = Entries(self._making["tasks"].file, self._reader, several=len(set(self._labels.values())) > 1)
@@ -143,7 +145,11 @@ class _Profiling:
                 group.is_active = True
                 self._active.append(group)
             try:
-                group.profile.add(task, run, kind, reward, b"" if kind is Kind.NO_RESULT else lines[id(run)](row))
+                if kind is Kind.ZERO:
+                    text = self._zeros.next(run, label)
+                else:
+                    text = b"" if kind is Kind.NO_RESULT else lines[id(run)](row)
+                group.profile.add(task, run, kind, reward, text)
             except UNREADABLE as error:
                 raise LedgerError(f"{run.paths.output}: rollout {unpacked_key(number)}: {error}") from None
         self._end_task()

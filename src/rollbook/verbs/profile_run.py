@@ -2,31 +2,38 @@
 
 Rules:
 * Standing decides: of a rollout the result that stands is taken, and none that was superseded.
+* A failure that its producer marks as a score of 0 measures, as it does in every other score.
+* Without a plan, every rollout counts as planned that a record names.
 * A rollout that no plan holds, or that has two results of which neither says which is later, is refused.
 
-Source: collection.md §6.3, §9.4; cases RC-77, RC-81.
+Source: collection.md §4.9, §6.3, §9.4; cases RC-77, RC-81.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rollbook.errors import LedgerError, RunError
 from rollbook.ledger.contradictions import placed
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import OnDamage, not_a_record, plain_lines, records_in
 from rollbook.records.bulk import OnFault, fold_plan, fold_results
-from rollbook.records.columns import PLANNED, unpacked_key
+from rollbook.records.columns import PLANNED, packed_key, unpacked_key
+from rollbook.records.disposition import DEFAULT_RULES, Rules
+from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Masked, Result, Scored
 from rollbook.records.place import File
 from rollbook.records.standing import Standings
 from rollbook.records.table import NO_ROW
+from rollbook.scoring.imputation import BY_MARK, NOTHING_COUNTED, Added, added
 from rollbook.scoring.profile import Kind
 from rollbook.verbs.status import read_run
 
 Pair = tuple[str | None, str | None]
 """An agent and an environment server, as far as a row names them."""
+
+_NO_ZERO: Final = Added(RolloutKey(-1, 0), None, None, BY_MARK, None)
 
 
 class ProfileError(RunError, ValueError):
@@ -58,6 +65,11 @@ class ProfiledRun:
     plan: Path | None
     standings: Standings
     damage: tuple[str, ...] = ()
+    rules: Rules = DEFAULT_RULES
+
+    def zeros(self) -> Iterator[Added]:
+        """Yield the rollouts that failed and count as zero by their producer's mark, by task and repeat."""
+        return added(self.standings, NOTHING_COUNTED, self.rules)
 
     @property
     def plan_is_plain(self) -> bool:
@@ -69,16 +81,18 @@ class ProfiledRun:
         sources, names = list(self.standings.table.sources), list(self.standings.columns.names)
         yield from (sources[number][1:] for number in sorted(set(self.standings.table.origins)))
         yield from (names[number] for number in sorted(set(self.standings.columns.group)))
+        yield from dict.fromkeys((one.agent, one.server) for one in self.zeros())
 
     def missing(self) -> int:
-        """Return how many planned rollouts have no result."""
-        columns, kinds = self.standings.columns, self.standings.table.kinds
+        """Return how many planned rollouts do not measure."""
+        columns, kinds, every = self.standings.columns, self.standings.table.kinds, self.plan is None
         no_result = [_kind(outcome) is Kind.NO_RESULT for outcome in self.standings.kinds_of_ending]
         states = zip(columns.row, columns.flags, strict=True)
-        return sum(1 for row, flags in states if flags & PLANNED and (row == NO_ROW or no_result[kinds[row]]))
+        without = (row == NO_ROW or no_result[kinds[row]] for row, flags in states if every or flags & PLANNED)
+        return sum(without) - sum(1 for _ in self.zeros())
 
     def rollouts(self) -> Iterator[Seen]:
-        """Yield every rollout that the plan or a result names, by task and repeat.
+        """Yield every rollout that the plan or a result names (without a plan, any record), by task and repeat.
 
         Raises:
             ProfileError: a result is of a rollout that the plan does not hold.
@@ -89,12 +103,18 @@ class ProfiledRun:
         kind_of = list(map(_kind, self.standings.kinds_of_ending))
         sources: list[Pair] = [(agent, server) for _, agent, server in table.sources]
         names: list[Pair] = list(columns.names)
+        zeros, every = self.zeros(), self.plan is None
+        zero = next(zeros, _NO_ZERO)
         for number, seat in self.standings.in_order():
             row, planned = rows[seat], bool(flags[seat] & PLANNED)
             kind = Kind.NO_RESULT if row == NO_ROW else kind_of[kinds[row]]
             if kind is Kind.NO_RESULT:
-                if planned:
-                    yield Seen(number, self, names[groups[seat]], kind, 0.0, row, planned)
+                if number == packed_key(zero.key):
+                    yield Seen(number, self, (zero.agent, zero.server), Kind.ZERO, zero.reward, row, planned or every)
+                    zero = next(zeros, _NO_ZERO)
+                elif planned or every:
+                    pair = names[groups[seat]] if planned or row == NO_ROW else sources[origins[row]]
+                    yield Seen(number, self, pair, kind, 0.0, row, planned=True)
                 continue
             if not planned and self.plan is not None:
                 raise self._extra(number, row)
@@ -147,7 +167,8 @@ def run_at(output: Path) -> ProfiledRun:
     reading = read_run(output)
     plan = reading.paths.materialized_inputs
     damage = tuple(f"{one.place}: {one.what}" for one in reading.damage)
-    return ProfiledRun(reading.paths, plan if plan.exists() else None, reading.history.standings, damage)
+    found = plan if plan.exists() else None
+    return ProfiledRun(reading.paths, found, reading.history.standings, damage, reading.rules)
 
 
 def run_of(inputs: Path, rollouts: Path) -> ProfiledRun:
