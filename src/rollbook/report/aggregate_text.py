@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from rollbook.records.coverage import Coverage
+from rollbook.records.headline import Headline
 from rollbook.records.json_values import JsonObject
 from rollbook.report.words import headline_lines, number, shown
-from rollbook.scoring.headline import Headline
 from rollbook.scoring.tally import AgentScore, RunScores
 
 _KEYS_SHOWN: Final = 12

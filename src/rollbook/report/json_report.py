@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from rollbook.records.headline import Headline
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Coverage
-from rollbook.scoring.headline import Headline
 from rollbook.scoring.tally import AgentScore, RunScores
 from rollbook.scoring.worst_tasks import MOST, TaskScore
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from rollbook.records.coverage import Coverage
+from rollbook.records.headline import Headline, Range
 from rollbook.scoring.coverage_text import coverage_line, standing_in_words
 from rollbook.scoring.estimates import PassAtK
-from rollbook.scoring.headline import Headline, Range
 from rollbook.scoring.retry_bias import RetryBias
 from rollbook.scoring.tally import AgentScore, RunScores
 from rollbook.scoring.worst_tasks import TaskScore
@@ -113,7 +113,9 @@ def retry_line(bias: RetryBias) -> str:
     """Return how rollouts that needed several attempts score beside those that needed one."""
     name = "" if bias.agent is None else f"{shown(bias.agent)}: "
     reach = f" (95 % {_range(bias.interval)})" if bias.interval else ""
-    means = f"retried {number(bias.later_mean)} of {bias.later}, first attempt {number(bias.first_mean)} of {bias.first}"
+    means = (
+        f"retried {number(bias.later_mean)} of {bias.later}, first attempt {number(bias.first_mean)} of {bias.first}"
+    )
     clear = "; retrying changes what is measured" if bias.is_clear else ""
     return f"{name}{means}: difference {number(bias.difference)}{reach}{clear}"
 

@@ -14,9 +14,9 @@ the degrees of freedom; case RC-71.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from rollbook.records.headline import Headline, Measured, Range
 from rollbook.scoring.estimates import ClusteredError, Rewards
 from rollbook.scoring.exact_sum import Mean
 from rollbook.scoring.student_t import t_quantile
@@ -27,53 +27,6 @@ CONFIDENCE: Final = 0.95
 
 _ROUNDING: Final = 1e-12
 """A standard error this small beside its mean is what adding up left of none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """From `low` to `high`."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What the rewards of a group of tasks come to.
-
-    `rollouts` of the `planned` ones are measured: they are scored, or count as zero (`imputed` of them). `tasks` have
-    at least one measured rollout. `within_unit`: every reward lies from 0 to 1.
-    """
-
-    mean: float | None
-    standard_error: float | None
-    tasks: int
-    rollouts: int
-    planned: int
-    imputed: int = 0
-    within_unit: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """What was observed, and whether it may stand for the run.
-
-    `bounds` are what the mean would be were every rollout that is not measured 0, or 1; None where a reward lies
-    outside 0 to 1, or nothing was planned. `coverage` is the measured share of the plan. `withheld` says why there is
-    no headline; None where there is one, which is `observed.mean`.
-    """
-
-    observed: Measured
-    interval: Range | None
-    bounds: Range | None
-    coverage: float
-    min_coverage: float
-    withheld: str | None
-
-    @property
-    def value(self) -> float | None:
-        """The headline; None where it is withheld."""
-        return None if self.withheld else self.observed.mean
 
 
 def headline_of(observed: Measured, min_coverage: float | None = None) -> Headline:

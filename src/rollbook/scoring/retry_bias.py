@@ -22,10 +22,11 @@ from itertools import groupby
 from typing import NamedTuple
 
 from rollbook.records.columns import PLANNED
+from rollbook.records.headline import Range
 from rollbook.records.standing import Standings
 from rollbook.records.table import NO_ROW, SCORED_KIND
 from rollbook.scoring.exact_sum import ExactSum, Mean
-from rollbook.scoring.headline import CONFIDENCE, Range
+from rollbook.scoring.headline import CONFIDENCE
 from rollbook.scoring.spread import finite_or_none
 from rollbook.scoring.student_t import t_quantile
 

@@ -22,6 +22,7 @@ import msgspec
 from rollbook.records.coverage import covered
 from rollbook.records.disposition import DEFAULT_RULES, Disposition, Rules
 from rollbook.records.group_count import GroupCount, coverage_of
+from rollbook.records.headline import Headline, Measured
 from rollbook.records.outcome import (
     Evidence,
     Failed,
@@ -37,7 +38,7 @@ from rollbook.records.standing import Coverage, Standings
 from rollbook.records.table import SCORED_KIND
 from rollbook.scoring.estimates import ClusteredError, PassAtK, PassAtPowers
 from rollbook.scoring.exact_sum import Mean
-from rollbook.scoring.headline import Headline, Measured, headline_of, within_unit
+from rollbook.scoring.headline import headline_of, within_unit
 from rollbook.scoring.imputation import NOTHING_COUNTED, Counting, zeros
 from rollbook.scoring.planned_endings import NEVER_SENT, UNTOUCHED, WITHOUT_RECORD, Ending, planned_endings
 from rollbook.scoring.retry_bias import RetryBias, retry_biases

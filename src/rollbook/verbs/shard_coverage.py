@@ -18,10 +18,11 @@ from typing import Any
 from rollbook.records.columns import unpacked_key
 from rollbook.records.coverage import Coverage, covered
 from rollbook.records.disposition import Disposition
+from rollbook.records.headline import Headline
 from rollbook.records.outcome import Failed
 from rollbook.records.standing import Standing
 from rollbook.records.table import SCORED_KIND
-from rollbook.scoring.headline import Headline, headline_of, measured
+from rollbook.scoring.headline import headline_of, measured
 from rollbook.verbs.light_rows import Serving
 from rollbook.verbs.shard_groups import MetricsGroup, Shard, named_group, of_group
 

@@ -3,11 +3,12 @@
 import pytest
 
 from rollbook.records.disposition import DEFAULT_RULES
+from rollbook.records.headline import Range
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Failed, Masked, Scored, Unscored
 from rollbook.records.record import Record
 from rollbook.records.standing import Standings
-from rollbook.scoring.headline import MIN_COVERAGE, Range, headline_of, measured
+from rollbook.scoring.headline import MIN_COVERAGE, headline_of, measured
 from rollbook.scoring.imputation import NOTHING_COUNTED, Counting
 from rollbook.scoring.tally import scores_of
 
