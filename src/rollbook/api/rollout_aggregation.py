@@ -41,6 +41,7 @@ from rollbook.verbs.aggregate import ERROR_KEY, all_of, asked, cover_tasks, in_t
 from rollbook.verbs.aggregate_shards import Aggregation, ReadShards, read_shards
 from rollbook.verbs.batch_status import read_batch_status, with_aggregation, write_batch_status
 from rollbook.verbs.light_rows import Serving
+from rollbook.verbs.merged_run import without_merged
 from rollbook.verbs.metrics_file import LocalEntry, write_metrics
 from rollbook.verbs.shard_coverage import summed
 from rollbook.verbs.shard_files import refuse_over_run, shard_files
@@ -76,18 +77,18 @@ async def aggregate_shards(
     if settings.merge_shards:
         refuse_over_run(output)
     files = shard_files(settings.input_glob, output, merging=settings.merge_shards)
+    outputs, passed_over = without_merged(files.outputs)
     inventory = settings.materialized_inputs_jsonl_fpath
     read = read_shards(
-        files.outputs,
+        outputs,
         Path(inventory) if inventory else None,
         retry_terminal_timeouts=settings.retry_terminal_timeouts,
     )
     check_batch(settings.batch_manifest_fpath, _plans(read.shards))
     async with AsyncExitStack() as serving:
         reached = await _reached(read, global_config, serving)
-        run = _Aggregating(
-            settings, RunPaths(output), clock or SystemClock(), [*files.notes, *read.notes, *reached.notes]
-        )
+        notes = [*files.notes, *passed_over, *read.notes, *reached.notes]
+        run = _Aggregating(settings, RunPaths(output), clock or SystemClock(), notes)
         return await run.carried_out(read, reached.transport, reached.serving)
 
 
@@ -152,7 +153,9 @@ class _Aggregating:
             self._refuse_incomplete(result)
             entries = await self._metrics(found, transport) if found.counted else []
             if settings.merge_shards:
-                await in_thread(self._over, lambda: found.write_merged(self._paths.output))
+                now = timestamp(self._clock.now())
+                merged = await in_thread(self._over, lambda: found.write_merged(self._paths, now))
+                self._notes += merged.notes
         if not entries:
             self._paths.aggregate_metrics.unlink(missing_ok=True)
             self._notes.append("nothing is scored: there are no metrics")

@@ -31,7 +31,8 @@ def contradictions(
     if manifest is None:
         yield from _without_manifest(paths, log, standings)
     else:
-        yield from _of_other_runs(paths, manifest.run_id, standings)
+        if not manifest.merged:
+            yield from _of_other_runs(paths, manifest.run_id, standings)
         yield from _never_handed_out(paths, standings, manifest.unreserved)
 
 

@@ -48,13 +48,23 @@ class SessionEntry(BaseModel):
     drift: tuple[str, ...] = ()
 
 
+class MergedShard(BaseModel):
+    """One of the runs that a merged output was made of: the name of its results, and its run where it has a name."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    run_id: str | None = None
+
+
 class RunManifest(BaseModel):
     """The manifest of a run.
 
     `output`: the name of the file of results; other names of that stem are not this run's. `adopted`: rows that name no
     run belong to it as well. `unreserved`: so many records of attempts of which no log tells were there when it was
     adopted, or told to go on without them. `not_resumable`: why a resume refuses the run. `group_scored`: repeats of a
-    task are scored together. `released`: held attempts that a person had run again. Source: collection.md §1.8.
+    task are scored together. `released`: held attempts that a person had run again. `merged`: the runs whose results,
+    failures and plans it holds; records of other names than its own are at home there. Source: collection.md §1.8.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -76,6 +86,7 @@ class RunManifest(BaseModel):
     approvals: tuple[Approval, ...] = ()
     pending_rejudges: tuple[Mapping[str, object], ...] = ()
     reverified: Reverified | None = None
+    merged: tuple[MergedShard, ...] = ()
     adopted: bool = False
     unreserved: int = Field(default=0, ge=0)
     not_resumable: str | None = None

@@ -20,7 +20,6 @@ import msgspec
 from rollbook.errors import ConfigPathNotFoundError, NoRunError
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import plain_lines
-from rollbook.ledger.whole_file import whole_file
 from rollbook.records.bulk import fold_plan
 from rollbook.records.coverage import Coverage
 from rollbook.records.disposition import DEFAULT_RULES
@@ -31,10 +30,11 @@ from rollbook.scoring.imputation import Counting
 from rollbook.scoring.streamed import Expected
 from rollbook.verbs.aggregate import with_share
 from rollbook.verbs.light_rows import BodyFile, BodyWriter, Serving, labels, light_row
+from rollbook.verbs.merged_run import Merged, write_merged
 from rollbook.verbs.metrics_file import LOCALLY_KEY, NOTE_KEY, LocalEntry
 from rollbook.verbs.placed_rows import PlacedRows
 from rollbook.verbs.shard_coverage import GroupReport, coverages, group_headline
-from rollbook.verbs.shard_groups import MetricsGroup, Shard, groups_of, of_group, planned_by_task, servings
+from rollbook.verbs.shard_groups import MetricsGroup, Shard, groups_of, planned_by_task, servings
 from rollbook.verbs.shard_overlap import settle_overlaps
 from rollbook.verbs.shard_zeros import ShardZeros, ZeroAt
 from rollbook.verbs.status import read_run
@@ -220,28 +220,14 @@ class Aggregation:
         name = group.name if group.is_served else None
         return GroupReport(self._labels[group.name], name, found[group.name], *headline)
 
-    def write_merged(self, output: Path) -> int:
-        """Write the results of all groups, by task and repeat, whole; return how many rows they are.
+    def write_merged(self, output: RunPaths, at: str) -> Merged:
+        """Write what stands of all shards as the run at `output`, whole; `at` is the time now.
 
         Raises:
-            OSError: they cannot be read, or the disk does not take them.
+            OSError: something cannot be read, or the disk does not take it.
 
         """
-        rows = 0
-        with whole_file(output) as file:
-            for line in self._merged():
-                file.write(line if line.endswith(b"\n") else line + b"\n")
-                rows += 1
-        return rows
-
-    def _merged(self) -> Iterator[bytes]:
-        if len(self.groups) == 1:
-            yield from self._results(self.groups[0])
-            return
-        for _, shard, row in merge(*map(of_group, self.groups)):
-            table, lines = self._shards[shard].standings.table, self._lines[shard]
-            if lines is not None:
-                yield lines.at(table.offsets[row], table.lengths[row])
+        return write_merged(output, self.groups, self._shards, self._lines, at)
 
 
 def _opened(output: Path, holding: ExitStack) -> PlacedRows | None:

@@ -16,6 +16,7 @@ from typing import Final
 
 from rollbook.errors import ConfigPathNotFoundError, InputError
 from rollbook.ledger.paths import RunPaths
+from rollbook.verbs.merged_run import is_merged
 
 _COMPANIONS: Final = ("_failures", "_materialized_inputs", "_attempts")
 _OTHER_REPORTS: Final = ("rollout_verdicts", "_reward_profiling", "_rollout_verdicts")
@@ -102,10 +103,12 @@ def refuse_over_run(output: Path) -> None:
     """Refuse to write merged rows over the results of a run.
 
     Raises:
-        InputError: `output` belongs to a run of its own.
+        InputError: `output` belongs to a run of its own, and not to what was merged before.
 
     """
     paths = RunPaths(output)
+    if is_merged(paths):
+        return
     own = next(
         (path for path in (paths.manifest, paths.manifest_log, paths.materialized_inputs) if path.exists()), None
     )

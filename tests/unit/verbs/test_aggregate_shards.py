@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from rollbook.errors import ConfigPathNotFoundError, InputError
+from rollbook.ledger.paths import RunPaths
 from rollbook.scoring.aggregate import compute_aggregate_metrics
 from rollbook.scoring.imputation import NOTHING_COUNTED, Counting
 from rollbook.verbs.aggregate_shards import Aggregation, read_shards
@@ -200,7 +201,7 @@ def test_merged_rows_are_sorted_and_none_is_changed(tmp_path):
     rows = [row(1, 0), row(0, 1), row(0, 0, "e2", "b", note="é")]
     outputs = [shard(tmp_path / "a.jsonl", *rows[:2]), shard(tmp_path / "b.jsonl", rows[2])]
     with aggregated(*outputs) as found:
-        assert found.write_merged(tmp_path / "all.jsonl") == 3
+        assert found.write_merged(RunPaths(tmp_path / "all.jsonl"), "now").rows == 3
     assert (tmp_path / "all.jsonl").read_bytes().splitlines() == [
         json.dumps(one).encode() for one in (rows[2], rows[1], rows[0])
     ]
@@ -213,9 +214,71 @@ def test_metrics_computed_here_are_those_of_the_rows_together(tmp_path):
     one, other = shard(tmp_path / "a.jsonl", rows[3], rows[0]), shard(tmp_path / "b.jsonl", rows[2], rows[1])
     together = compute_aggregate_metrics([msgspec.json.decode(light_row(json.dumps(one).encode())) for one in rows])
     wanted = together.model_dump(exclude_none=True)
+    share = {"coverage/expected": 4, "coverage/scored": 3, "coverage/missing": 0, "coverage/masked": 1}
+    for name in ("agent_metrics", "key_metrics"):
+        wanted[name] |= share
     for outputs in ((one, other), (other, one)):
         with aggregated(*outputs) as found:
             (entry,) = entries(found, tmp_path)
             assert {name: entry[name] for name in wanted} == wanted
     assert wanted["agent_metrics"]["mean/reward"] == pytest.approx(2 / 3)
     assert wanted["agent_metrics"]["coverage/masked_rollouts"] == 1
+
+
+def test_results_that_are_in_no_plan_are_in_no_number_and_are_counted(tmp_path):
+    inside = [row(0, 0, reward=0.0), row(1, 0, reward=0.0)]
+    output = plan(shard(tmp_path / "r.jsonl", *inside, row(10, 0), row(11, 0)), *((task, 0) for task in range(4)))
+    with aggregated(output) as found:
+        (report,) = found.reports(0.5)
+        (entry,) = entries(found, tmp_path)
+    assert (report.coverage.planned, report.coverage.scored, report.coverage.unplanned) == (4, 2, 2)
+    assert (report.headline.value, report.headline.coverage) == (0.0, 0.5)
+    assert (report.headline.bounds.low, report.headline.bounds.high) == (0.0, 0.5)
+    assert entry["agent_metrics"]["mean/reward"] == 0.0
+    assert entry["agent_metrics"]["coverage/scored"] == 2
+
+
+def test_results_that_the_plan_of_all_shards_does_not_name_are_in_no_number(tmp_path):
+    output = shard(tmp_path / "r.jsonl", row(0, 0, reward=0.0), row(7, 0))
+    inventory = tmp_path / "inventory.jsonl"
+    for task in range(2):
+        append(inventory, planned(task, 0, _ng_environment_server="e"))
+    with Aggregation(read_shards([output], inventory).shards, NOTHING_COUNTED) as found:
+        (report,) = found.reports(None)
+    assert (report.coverage.planned, report.coverage.scored, report.coverage.unplanned) == (2, 1, 1)
+    assert report.headline.observed.mean == 0.0
+
+
+def test_what_has_a_result_without_a_reward_or_with_a_masked_one_is_in_the_share_by_itself(tmp_path):
+    rows = [row(0, 0), row(1, 0, reward=None), row(2, 0, mask_sample=True)]
+    with aggregated(plan(shard(tmp_path / "r.jsonl", *rows), *((task, 0) for task in range(4)))) as found:
+        (entry,) = entries(found, tmp_path)
+    told = {name: value for name, value in entry["key_metrics"].items() if name.startswith("coverage/")}
+    assert told.items() >= {"coverage/expected": 4, "coverage/scored": 1, "coverage/missing": 1}.items()
+    assert (told["coverage/unscored"], told["coverage/masked"]) == (1, 1)
+
+
+def test_what_is_missing_and_counts_as_zero_is_no_scored_rollout(tmp_path):
+    output = plan(shard(tmp_path / "r.jsonl", row(0, 0)), (0, 0), (1, 0), _ng_environment_server="e")
+    with aggregated(output, counting=Counting(missing=True)) as found:
+        (entry,) = entries(found, tmp_path)
+    share = {"coverage/expected": 2, "coverage/scored": 1, "coverage/imputed": 1, "coverage/missing": 0}
+    assert entry["agent_metrics"].items() >= share.items()
+    assert entry["agent_metrics"]["mean/reward"] == 0.5
+
+
+@pytest.mark.parametrize("tasks", [(0, 2**40), (2**40, 0)])
+def test_a_task_with_a_number_that_no_array_holds_is_aggregated_like_any_other(tmp_path, tasks):
+    output = shard(tmp_path / "r.jsonl", *(row(task, 0, reward=float(task > 0)) for task in tasks))
+    with aggregated(output) as found:
+        (report,) = found.reports(None)
+        (entry,) = entries(found, tmp_path)
+    assert (report.coverage.scored, report.headline.value) == (2, 0.5)
+    assert [task["_ng_task_index"] for task in entry["group_level_metrics"]] == [0, 2**40]
+
+
+def test_rows_without_an_agent_and_a_server_are_of_no_server_and_not_called_none(tmp_path):
+    nameless = {"_ng_task_index": 0, "_ng_rollout_index": 0, "reward": 1.0}
+    with aggregated(shard(tmp_path / "r.jsonl", nameless)) as found:
+        (entry,) = entries(found, tmp_path)
+    assert (entry["agent_ref"], entry["_ng_environment_server"]) == ({"name": "(no agent)"}, None)
