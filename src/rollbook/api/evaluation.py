@@ -25,6 +25,7 @@ from rollbook.api.driver import check_driver
 from rollbook.api.options import counting_of, run_of
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
 from rollbook.api.session import Planned, PlannedFor, Session
+from rollbook.api.settled import settled_scores
 from rollbook.api.unsupported import refuse_unsupported
 from rollbook.clock import Clock, SystemClock
 from rollbook.dispatch.observing import Guarded
@@ -33,7 +34,6 @@ from rollbook.errors import EarlyStopError, LedgerError, RunError, RunStoppedErr
 from rollbook.ledger.contradictions import unplanned
 from rollbook.ledger.run import explained, files_of
 from rollbook.records.coverage import Coverage
-from rollbook.records.disposition import Disposition
 from rollbook.records.event import Observe, RunNoted, RunPlanned
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import NG_ENVIRONMENT_SERVER_KEY
@@ -41,7 +41,7 @@ from rollbook.records.outcome import Failed, Result
 from rollbook.records.run_status import RunState
 from rollbook.records.standing import Standings
 from rollbook.scoring.coverage_report import CoverageReport, coverage_report
-from rollbook.scoring.imputation import NOTHING_COUNTED, added, without_failures
+from rollbook.scoring.imputation import added, without_failures
 from rollbook.scoring.tally import RunScores, scores_of
 from rollbook.verbs.aggregate import aggregate
 from rollbook.verbs.batch_status import IncompleteReason
@@ -167,10 +167,8 @@ class _Evaluation:
         """Collect what the plan owes, then aggregate what stands."""
         session = self._session
         groups, _ = session.standings.counted(session.rules)
-        scored = sum(group.coverage.scored - group.with_task[Disposition.SCORED] for group in groups)
-        rewards = sum(group.rewards - group.rewards_with_task for group in groups)
-        settled = plan.rollouts - plan.owed
-        planned = RunPlanned(plan.tasks, plan.rollouts, settled, scored, rewards, self._settled_zeros())
+        before_this = settled_scores(session.standings, session.rules)
+        planned = RunPlanned(plan.tasks, plan.rollouts, plan.rollouts - plan.owed, *before_this)
         status, before = self._status_file(), _endings(session.standings)
         async with self._collecting.counted(groups, session.request.sink):
             self._collecting.observe(planned)
@@ -187,12 +185,6 @@ class _Evaluation:
         self._save_coverage()
         self._made_progress = _endings(session.standings) > before
         return await self._concluded(coverage, plan.owed, status)
-
-    def _settled_zeros(self) -> int:
-        """Return how many rollouts that are not run again count as zero by their producer's mark."""
-        standings, rules = self._session.standings, self._session.rules
-        marked = added(standings, NOTHING_COUNTED, rules)
-        return sum(not standings.standing(one.key, rules).is_owed for one in marked)
 
     async def _collected(self, owed: int, status: StatusFile) -> None:
         """Collect what is owed; what became of it is saved as well where the run ends with an error."""

@@ -29,6 +29,7 @@ from rollbook.api.reverify_request import (
     cap_of_new_runs,
     judging_told,
 )
+from rollbook.api.settled import settled_scores
 from rollbook.clock import Clock, timestamp
 from rollbook.dispatch.dispatcher import Dispatcher
 from rollbook.dispatch.observing import Guarded
@@ -163,7 +164,8 @@ class _Rejudging:
         selected = sum(1 for _ in self._plan().selected())
         observe = Guarded(self.request.observe)
         standings = self.history.standings
-        observe(RunPlanned(standings.tasks(), selected, 0, 0, 0.0))
+        settled = settled_scores(standings, self.rules(None), self.owed.holds)
+        observe(RunPlanned(standings.tasks(), selected, 0, *settled))
         before = await asyncio.to_thread(read_run, self.run.paths.output)
         if selected:
             self._note(_TWO_VERIFIERS)
@@ -244,6 +246,7 @@ class _Rejudging:
             left=len(left.owed),
             coverage=standings.coverage(rules=rules),
             reward_sum=sum(group.rewards for group in groups),
+            zeros=sum(group.zeros for group in groups),
             delta=reward_delta(self.owed.holds, before.standings, standings, settings.changes_shown),
             files={name: str(path) for name, path in files_of(self.run.paths).items()},
             metrics=tuple(metrics),

@@ -30,6 +30,7 @@ from rollbook.api.reverify_request import (
     verifier_keys,
 )
 from rollbook.api.reverify_sources import Source, source_of
+from rollbook.api.settled import settled_scores
 from rollbook.clock import Clock, SystemClock
 from rollbook.dispatch.observing import Guarded
 from rollbook.dispatch.stop import Stop
@@ -210,7 +211,8 @@ class _Judging:
         for text in self.routes.notes:
             self._note(text)
         left = sum(map(plan.is_owed, map(packed_key, plan.selected())))
-        observe(RunPlanned(output.standings.tasks(), selected, selected - left, 0, 0.0))
+        settled = settled_scores(output.standings, output.rules)
+        observe(RunPlanned(output.standings.tasks(), selected, selected - left, *settled))
         if not left:
             observe(RunEnded())
             self._note("nothing is owed, and nothing was sent")
@@ -252,6 +254,7 @@ class _Judging:
             left=sum(1 for key in keys if is_owed(packed_key(key))),
             coverage=standings.coverage(rules=rules),
             reward_sum=sum(group.rewards for group in groups),
+            zeros=sum(group.zeros for group in groups),
             delta=reward_delta(self.source.answers.holds, before, standings, self.request.settings.changes_shown),
             files={name: str(path) for name, path in files_of(output.run.paths).items()},
             metrics=tuple(metrics),

@@ -20,7 +20,8 @@ class ReverifyReport:
 
     `selected`: answers that were to be judged, those of earlier sessions included; `left`: those of them that a resume
     would judge; `left_out`: what a judge owes and is not asked for, by why. `reward_sum`: over the `coverage.scored`
-    results that stand in the output. `files`: paths by what they are.
+    results that stand in the output, and the `zeros` failures that their producer marks as a score of 0. `files`:
+    paths by what they are.
     """
 
     output: str
@@ -35,8 +36,10 @@ class ReverifyReport:
     stopped: str | None = None
     run_id: str | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    zeros: int = 0
 
     @property
     def mean(self) -> float | None:
-        """The mean reward of the output's scored results."""
-        return self.reward_sum / self.coverage.scored if self.coverage.scored else None
+        """The mean reward of what measures in the output."""
+        measured = self.coverage.scored + self.zeros
+        return self.reward_sum / measured if measured else None

@@ -175,3 +175,11 @@ def test_a_resume_of_the_run_goes_on_after_its_judge_was_paid(folder):
         resumed = folder.run_unread(stub, "--resume")
         assert resumed.code == 0, resumed.text
         assert folder.sent == []
+
+
+def test_the_mean_that_is_shown_is_that_of_the_run(folder):
+    with verifying(judge_is_down([1, 2]), verify=lambda _row: {"reward": 0.5}) as stub:
+        held_run(folder, stub)
+        answer = reverified(stub, folder.output, None, *APPEND)
+    assert "mean reward 0.7500 over 4 of 4" in answer.out
+    assert "2/2 finished (100%) · mean reward 0.750 over 4" in answer.err

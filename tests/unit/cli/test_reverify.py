@@ -376,3 +376,12 @@ def test_a_folder_without_a_manifest_takes_what_its_judge_owes(tmp_path, stub):
     assert (status["coverage"]["scored"], status["damage"]) == (2, [])
     reverified(stub, folder.output, None, "--judge-failed-only", "--append")
     assert len(stub.judged) == 1
+
+
+def test_the_mean_that_a_resume_shows_is_the_one_that_it_ends_with(folder, again, stub):
+    stub.verify_script = lambda row: {"reward": float(row["_ng_task_index"] == 3)}
+    reverified(stub, folder.output, again, "--limit", "2")
+    answer = reverified(stub, folder.output, again, "--resume")
+
+    assert "mean reward 0.2500 over 4 of 4" in answer.out
+    assert "4/4 finished (100%) · mean reward 0.250 over 4" in answer.err

@@ -1,4 +1,4 @@
-"""Failures in profiles: those that are a score of 0 measure, and the others count as missing, with a plan and without."""
+"""Failures in profiles: those that are a score of 0 measure, the others are missing, with a plan and without."""
 
 import json
 
@@ -44,7 +44,7 @@ def test_a_failure_that_is_marked_as_a_score_decides_which_tasks_are_kept(tmp_pa
     came_to = profiled(half_marked(tmp_path), keep="mean>0.9")
 
     assert (came_to.kept.kept, came_to.kept.dropped) == (0, 4)
-    assert profile_json(came_to)["labels"][0]["counted_as_zero"] == 4
+    assert profile_json(came_to)["agents"][0]["imputed"] == 4
 
 
 def test_a_mark_of_an_earlier_attempt_does_not_count(tmp_path):
