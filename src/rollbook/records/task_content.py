@@ -4,7 +4,8 @@ Rules:
 * Routing, identity, repeats, seeds, attempts and skills change no digest, nor does the order of keys.
 * What says how a model is asked (its name, temperature, limits on its answer) is no part of a task: two models, or one
   model with two settings, are asked the same task.
-* A prompt that a server echoes with defaults filled in is the prompt that was planned.
+* A prompt that a server echoes with defaults filled in is the prompt that was planned: what is null or empty says
+  nothing, nor does what holds where nothing is said.
 
 Source: collection.md §1.9, §2.5 to §2.7, §2.11, §2.12.
 """
@@ -40,6 +41,9 @@ _NAMES: Final = ("task_id", "problem_id", "instance_id")
 _TASK_INPUT: Final = "task_input"
 _METADATA: Final = "metadata"
 _EXTRA_BODY: Final = "extra_body"
+_DEFAULTS: Final[Mapping[str, object]] = {"tool_choice": "auto", "text": {"format": {"type": "text"}}}
+_DEFAULTS_OF_ITEMS: Final[Mapping[str, object]] = {"type": "message", "status": "completed", "strict": True}
+_DEEPEST: Final = 3
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
@@ -130,10 +134,12 @@ def _said(params: JsonMapping) -> JsonObject:
     if isinstance(metadata, Mapping):
         extra = _decoded(metadata.get(_EXTRA_BODY))
         rest = {**metadata, _EXTRA_BODY: _without_settings(extra) if isinstance(extra, Mapping) else extra}
-        told[_METADATA] = {key: value for key, value in rest.items() if value}
-    said = told.get("input")
-    told["input"] = list(map(_message, _messages(said)))
-    return {key: value for key, value in told.items() if value not in (None, [], {}, "")}
+        told[_METADATA] = rest
+    told = {key: _without_nothing(value) for key, value in told.items()}
+    told["input"] = list(map(_item, _messages(told.get("input"))))
+    if isinstance(tools := told.get("tools"), list):
+        told["tools"] = list(map(_item, tools))
+    return {key: value for key, value in told.items() if not _says_nothing(value) and _DEFAULTS.get(key) != value}
 
 
 def _without_settings(params: JsonMapping) -> JsonObject:
@@ -146,14 +152,23 @@ def _messages(said: object) -> Iterable[object]:
     return said if isinstance(said, list) else [] if said is None else [said]
 
 
-def _message(item: object) -> object:
-    """Return a message without what says nothing of it."""
+def _item(item: object) -> object:
+    """Return a message or a tool without what holds of it where nothing is said."""
     if not isinstance(item, Mapping):
         return item
-    told = {key: value for key, value in item.items() if value is not None}
-    if told.get("type") == "message":
-        del told["type"]
-    return told
+    return {key: value for key, value in item.items() if _DEFAULTS_OF_ITEMS.get(key) != value}
+
+
+def _without_nothing(value: object) -> object:
+    """Return `value` without what is null or empty in objects in it, however deep."""
+    if isinstance(value, Mapping):
+        told = ((key, _without_nothing(inner)) for key, inner in value.items())
+        return {key: inner for key, inner in told if not _says_nothing(inner)}
+    return list(map(_without_nothing, value)) if isinstance(value, list) else value
+
+
+def _says_nothing(value: object) -> bool:
+    return value is None or value in ([], {}, "")
 
 
 def _digest(content: JsonObject) -> bytes:

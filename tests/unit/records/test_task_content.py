@@ -3,6 +3,7 @@
 import pytest
 
 from rollbook.records.task_content import content_digest, own_name, prompt_digest, task_digest
+from rollbook.servers.openai.openai_response import NeMoGymResponseCreateParamsNonStreaming
 
 
 def row(**given):
@@ -25,9 +26,52 @@ def wrapped(params, **given):
     return {"task_id": {"taskset": "sums", "task_id": "t1"}, "task_input": inner} | given
 
 
+def echoed(given):
+    """Return a row as a result holds it: its prompt as our servers send it back, with every field of the form."""
+    params = NeMoGymResponseCreateParamsNonStreaming.model_validate(given["responses_create_params"])
+    return given | {"responses_create_params": params.model_dump(mode="json")}
+
+
+TOOL = {"type": "function", "name": "add", "parameters": {"type": "object", "properties": {}}}
+CALL = {"type": "function_call", "call_id": "c", "name": "add", "arguments": "{}"}
+CALLED = {"type": "function_call_output", "call_id": "c", "output": "4"}
+SAID = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "4"}]}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        asked(),
+        asked(input=[{"role": "system", "content": "Add."}, {"role": "user", "content": "2+2?"}]),
+        asked(tools=[TOOL], tool_choice="required", instructions="Use the tool."),
+        asked(tools=[TOOL], input=[{"role": "user", "content": [{"type": "input_text", "text": "2+2?"}]}]),
+        asked(text={"format": {"type": "json_object"}}, metadata={"source": "sums"}),
+        asked(input=[{"role": "user", "content": "2+2?"}, SAID, CALL, CALLED, {"role": "user", "content": "Sure?"}]),
+    ],
+)
+def test_the_prompt_that_our_servers_send_back_is_the_prompt_that_was_planned(given):
+    assert prompt_digest(echoed(given)) == prompt_digest(given)
+    assert task_digest(echoed(given)) == task_digest(given)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        asked(tool_choice="none"),
+        asked(tools=[TOOL]),
+        asked(text={"format": {"type": "json_object"}}),
+        asked(input=[{"role": "user", "content": "2+2?"}, SAID, {"role": "user", "content": "Sure?"}]),
+    ],
+)
+def test_what_is_no_default_makes_another_prompt(other):
+    assert prompt_digest(other) != prompt_digest(row())
+
+
 @pytest.mark.parametrize(
     "same",
     [
+        asked(tool_choice="auto", parallel_tool_calls=True, store=True, truncation="disabled", metadata={}, tools=[]),
+        asked(text={"format": {"type": "text"}}, top_logprobs=0, service_tier="auto", max_tool_calls=None),
         row(agent_ref={"name": "other"}, _ng_rollout_index=3, _ng_task_index=9, skills_ref={"hash": "ab"}),
         asked(model="large", temperature=0.7, top_p=0.9, max_output_tokens=512, reasoning={"effort": "high"}),
         asked(metadata={"extra_body": '{"seed": 3, "top_k": 5, "chat_template_kwargs": {"thinking": true}}'}),
