@@ -30,12 +30,15 @@ class InOrder:
         """Yield them."""
         if self._sorted is None:
             return self._seats.items()
-        whole = memoryview(self._sorted)
+        whole = memoryview(self._sorted) if isinstance(self._sorted, array) else self._sorted
         parts = (whole[start : start + _AT_ONCE] for start in range(0, len(whole), _AT_ONCE))
         return ((number, self._seats[number]) for number in merge(*parts))
 
 
-def _sorted_in_parts(numbers: Seats) -> "array[int]":
+def _sorted_in_parts(numbers: Seats) -> "array[int] | list[int]":
+    """Return the numbers, each part in order; as one part where there are some that an array does not hold."""
+    if not isinstance(numbers.keys, array):
+        return sorted(numbers)
     found = array("Q")
     left = iter(numbers)
     while part := sorted(islice(left, _AT_ONCE)):

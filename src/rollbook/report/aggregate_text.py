@@ -64,7 +64,8 @@ def _counted(coverage: Coverage) -> str:
         (coverage.missing, "missing"),
     ]
     told = ", ".join(f"{count} {word}" for count, word in parts if count)
-    return f"{coverage.planned} rollouts: {told or 'none'}"
+    beyond = f", and {coverage.unplanned} beyond the plan, in no number" if coverage.unplanned else ""
+    return f"{coverage.planned} rollouts: {told or 'none'}{beyond}"
 
 
 def _key_metrics(entry: JsonObject) -> list[str]:

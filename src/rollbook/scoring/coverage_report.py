@@ -56,6 +56,35 @@ class Retries(msgspec.Struct, frozen=True):
         }
 
 
+class ScoreShare(msgspec.Struct, frozen=True):
+    """What of a plan is in a mean, and what of the rest left a result.
+
+    `scored` rollouts are in the mean by their own rewards, `imputed` ones count as zero by choice; `masked` and
+    `unscored` ones have a result that is not in it.
+    """
+
+    expected: int
+    scored: int
+    masked: int = 0
+    unscored: int = 0
+    imputed: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole plan is in the mean, by its own rewards."""
+        return self.scored >= self.expected and not self.imputed
+
+    def metrics(self) -> dict[str, int]:
+        """Return the `coverage/*` numbers: expected = scored + masked + unscored + imputed + missing."""
+        missing = self.expected - self.scored - self.masked - self.unscored - self.imputed
+        others = {"masked": self.masked, "unscored": self.unscored, "imputed": self.imputed}
+        return {
+            "coverage/expected": self.expected,
+            "coverage/scored": self.scored,
+            "coverage/missing": max(missing, 0),
+        } | {f"coverage/{name}": count for name, count in others.items() if count}
+
+
 class CoverageReport(msgspec.Struct, frozen=True):
     """Coverage of a run, of each (agent, server) and of the tasks that are not scored throughout.
 
@@ -86,17 +115,13 @@ class CoverageReport(msgspec.Struct, frozen=True):
     def metrics(self) -> dict[str, int]:
         """Return the exported `coverage/*` and `retries/*` numbers.
 
-        `coverage/scored` holds what counts as zero, `coverage/imputed`, where missing rollouts do, that part of it.
+        `coverage/imputed` is there also where missing rollouts would count as zero and there is none.
         """
-        scored = self.coverage.scored + sum(self.counted.values())
-        numbers = {
-            "coverage/expected": self.coverage.planned,
-            "coverage/scored": scored,
-            "coverage/missing": self.coverage.planned - scored,
-        }
-        imputed = {"coverage/imputed": self.counted[AS_MISSING]} if self.counting.missing else {}
-        failed = {f"coverage/failed/{name}": count for name, count in self.coverage.failed_by_class.items()}
-        return numbers | imputed | failed | self.retries.metrics()
+        of, imputed = self.coverage, sum(self.counted.values())
+        share = ScoreShare(of.planned, of.scored, of.masked, of.unscored, imputed).metrics()
+        chosen = {"coverage/imputed": imputed} if self.counting.missing else {}
+        failed = {f"coverage/failed/{name}": count for name, count in of.failed_by_class.items()}
+        return share | chosen | failed | self.retries.metrics()
 
     def told(self, failures_file: str) -> MetricsCoverage:
         """Return what the metrics cover, as the field reports it; failures are those of all sessions."""
@@ -113,13 +138,14 @@ def counts(coverage: Coverage, imputed: int = 0) -> JsonObject:
     """Return how many rollouts stand where, as the saved report says it.
 
     `exhausted`, `terminal`, `stopped` and `retryable` are parts of failed and missing; `stopped` are held for a
-    decision.
+    decision. `unplanned` ones left records and are in no plan: they are in no other number.
     """
     return {
         "expected": coverage.planned,
         "scored": coverage.scored,
         "masked": coverage.masked,
         "unscored": coverage.unscored,
+        "unplanned": coverage.unplanned,
         "failed": dict(coverage.failed_by_class),
         "missing": coverage.missing,
         "exhausted": coverage.exhausted,

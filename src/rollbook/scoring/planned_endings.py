@@ -1,7 +1,8 @@
-"""The latest ending of every rollout that the plan or a record names, those that left none among them.
+"""The latest ending of every rollout of a plan, those that left none among them; without a plan, of those recorded.
 
 Rules:
-* A planned rollout is its plan's agent's, whoever answered; one that is in no plan is its record's agent's.
+* A planned rollout is its plan's agent's, whoever answered; without a plan it is its record's agent's.
+* What is in no plan, though there is one, is passed over: it is in no number.
 * A rollout without a record is untouched, never started or interrupted; that is a kind of ending as well.
 * What counts as zero by choice has a reward, and the kind of ending that it has.
 
@@ -46,12 +47,15 @@ def planned_endings(
     unsent = UNTOUCHED if standings.stop_reason is None else NEVER_SENT
     rows, flags, groups = columns.row, columns.flags, columns.group
     kinds, origins, rewards = table.kinds, table.origins, table.rewards
+    has_plan = any(flags)
     counted = iter(zeros)
     zero, its_reward = next(counted, _NO_ZERO)
     for number, seat in order:
         row, reward = rows[seat], None
         if number == zero:
             reward, (zero, its_reward) = its_reward, next(counted, _NO_ZERO)
+        if has_plan and not flags[seat] & PLANNED:
+            continue
         agent = planned_for[groups[seat]] if flags[seat] & PLANNED else None if row == NO_ROW else agents[origins[row]]
         if row != NO_ROW:
             kind = kinds[row]

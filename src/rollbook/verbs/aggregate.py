@@ -12,9 +12,9 @@ Source: collection.md §6.1, §6.3, §6.5, §1.10.
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -28,6 +28,7 @@ from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.standing import Standings
+from rollbook.scoring.coverage_report import ScoreShare
 from rollbook.scoring.streamed import Expected
 from rollbook.verbs.light_rows import (
     NOTHING_CHOSEN,
@@ -36,10 +37,12 @@ from rollbook.verbs.light_rows import (
     ServerResults,
     Serving,
     labels_of,
+    named_group,
     results_by_server,
     stamped,
 )
 from rollbook.verbs.metrics_file import LOCALLY_KEY, NOTE_KEY, LocalEntry, write_metrics
+from rollbook.verbs.result_counts import result_counts, share_of
 
 T = TypeVar("T")
 
@@ -102,25 +105,20 @@ async def aggregate(
         groups = await in_thread(
             over, lambda: results_by_server(paths, standings, holding, over.is_set, serving=serving, chosen=chosen)
         )
-        labels = labels_of(groups)
-        answers = await all_of(_entry(group, labels[group.server], plan, transport, seconds) for group in groups)
+        entered = await in_thread(over, lambda: _entered(groups, standings, serving, plan))
+        answers = await all_of(_entry(of, plan, transport, seconds) for of in entered)
         entries = [
-            local(entry, group, plan) if ERROR_KEY in entry else entry
-            for entry, group in zip(answers, groups, strict=True)
+            local(entry, of.group, plan, of.share) if ERROR_KEY in entry else entry
+            for entry, of in zip(answers, entered, strict=True)
         ]
         return await in_thread(over, lambda: write_metrics(paths.aggregate_metrics, entries, over.is_set))
 
 
-def local(entry: JsonObject, group: ServerResults, plan: Planned) -> LocalEntry:
+def local(entry: JsonObject, group: ServerResults, plan: Planned, share: ScoreShare) -> LocalEntry:
     """Return the entry of a server that did not answer, with metrics that are computed here."""
-    complete = plan.rollouts(group.server) == group.rows
+    complete = share.expected == group.rows
     by_task = {} if complete else plan.by_task(group.server)
-    return LocalEntry(
-        locally(entry),
-        group.body.rows,
-        by_task.get,
-        lambda metrics: with_share(metrics, plan.rollouts(group.server), group.rows),
-    )
+    return LocalEntry(locally(entry), group.body.rows, by_task.get, lambda metrics: with_share(metrics, share))
 
 
 def locally(entry: JsonObject) -> JsonObject:
@@ -150,12 +148,35 @@ async def in_thread(over: threading.Event, work: Callable[[], T]) -> T:
         raise
 
 
-async def _entry(group: ServerResults, label: str, plan: Planned, transport: Transport, seconds: float) -> JsonObject:
-    entry: JsonObject = {AGENT_REF_KEY: {"name": label}, NG_ENVIRONMENT_SERVER_KEY: group.server}
+class _Entered(NamedTuple):
+    """What is to have an entry: what it is called, and what of the plan is in its mean."""
+
+    group: ServerResults
+    label: str
+    share: ScoreShare
+
+
+def _entered(groups: Sequence[ServerResults], standings: Standings, serving: Serving, plan: Planned) -> list[_Entered]:
+    labels = labels_of(groups)
+    counts = result_counts(standings, lambda agent, server: named_group(serving, agent, server)[0])
+    return [
+        _Entered(
+            group,
+            labels[group.server],
+            share_of(plan.rollouts(group.server), counts.get(group.server, {}), group.added),
+        )
+        for group in groups
+    ]
+
+
+async def _entry(of: _Entered, plan: Planned, transport: Transport, seconds: float) -> JsonObject:
+    group = of.group
+    server = group.server if group.is_served else None
+    entry: JsonObject = {AGENT_REF_KEY: {"name": of.label}, NG_ENVIRONMENT_SERVER_KEY: server}
     if not group.is_served:
         return entry | not_served(group.server)
     answer = await asked(group.server, group.body, transport, seconds)
-    return entry | (answer if ERROR_KEY in answer else covered(answer, group, plan))
+    return entry | (answer if ERROR_KEY in answer else covered(answer, group, plan, of.share))
 
 
 def not_served(agent: str) -> JsonObject:
@@ -195,9 +216,9 @@ def _metrics(reply: Reply) -> JsonObject:
     return named
 
 
-def covered(metrics: JsonObject, group: ServerResults, plan: Planned) -> JsonObject:
-    """Return a server's metrics with what they cover of the plan: each task's share and, if any is missing, the sum."""
-    metrics = with_share(metrics, plan.rollouts(group.server), group.rows)
+def covered(metrics: JsonObject, group: ServerResults, plan: Planned, share: ScoreShare) -> JsonObject:
+    """Return a server's metrics with what they cover of the plan: each task's share and, unless it is all, the sum."""
+    metrics = with_share(metrics, share)
     tasks = metrics["group_level_metrics"]
     if isinstance(tasks, list) and tasks:
         cover_tasks(tasks, plan.by_task(group.server).get)
@@ -210,12 +231,11 @@ def cover_tasks(tasks: Iterable[JsonObject], expected: Expected) -> None:
         _cover_task(task, expected)
 
 
-def with_share(metrics: JsonObject, expected: int, rows: int) -> JsonObject:
-    """Return metrics of so many rows with how much of the plan they cover, if any is missing."""
-    missing = expected - rows
-    share = {"coverage/expected": expected, "coverage/scored": rows, "coverage/missing": missing}
-    for name in ("agent_metrics", "key_metrics") if missing > 0 else ():
-        metrics[name] = _object(metrics[name]) | share
+def with_share(metrics: JsonObject, share: ScoreShare) -> JsonObject:
+    """Return metrics with what of the plan is in them, unless all of it is."""
+    if not share.is_whole:
+        for name in ("agent_metrics", "key_metrics"):
+            metrics[name] = _object(metrics[name]) | share.metrics()
     return metrics
 
 

@@ -33,6 +33,7 @@ from rollbook.verbs.light_rows import BodyFile, BodyWriter, Serving, labels, lig
 from rollbook.verbs.merged_run import Merged, write_merged
 from rollbook.verbs.metrics_file import LOCALLY_KEY, NOTE_KEY, LocalEntry
 from rollbook.verbs.placed_rows import PlacedRows
+from rollbook.verbs.result_counts import counted_at, share_of
 from rollbook.verbs.shard_coverage import GroupReport, coverages, group_headline
 from rollbook.verbs.shard_groups import MetricsGroup, Shard, groups_of, planned_by_task, servings
 from rollbook.verbs.shard_overlap import settle_overlaps
@@ -93,7 +94,7 @@ def _planned_only(inventory: Path) -> Shard:
         raise ConfigPathNotFoundError(f"{inventory}: no such file of materialized inputs; see --materialized-inputs")
     standings = Standings()
     fold_plan(plain_lines(inventory), standings, lambda _number, _error: None)
-    return Shard(_Inventory(inventory), standings, DEFAULT_RULES)
+    return Shard(_Inventory(inventory), standings, DEFAULT_RULES, is_inventory=True)
 
 
 class _Inventory(RunPaths):
@@ -201,8 +202,9 @@ class Aggregation:
         return planned_by_task(group)
 
     def with_share(self, group: MetricsGroup, metrics: JsonObject) -> JsonObject:
-        """Return metrics with how much of the plan they cover, if any is missing."""
-        return with_share(metrics, len(group.planned), self.rows_in(group))
+        """Return metrics with what of the plan is in them, unless all of it is."""
+        counts = counted_at(zip(group.shards, group.rows, strict=True), [shard.standings for shard in self._shards])
+        return with_share(metrics, share_of(len(group.planned), counts, self._imputed[group.name]))
 
     def reports(self, min_coverage: float | None) -> tuple[GroupReport, ...]:
         """Return what became of the rollouts of each group."""
@@ -218,7 +220,8 @@ class Aggregation:
             min_coverage,
         )
         name = group.name if group.is_served else None
-        return GroupReport(self._labels[group.name], name, found[group.name], *headline)
+        coverage = replace(found[group.name], unplanned=group.unplanned)
+        return GroupReport(self._labels[group.name], name, coverage, *headline)
 
     def write_merged(self, output: RunPaths, at: str) -> Merged:
         """Write what stands of all shards as the run at `output`, whole; `at` is the time now.

@@ -2,7 +2,8 @@
 
 Rules:
 * Results are as many as they are: of one, the fold knows where it lies, and nothing more is kept of it.
-* Rows stand in (task, rollout) order; of a rollout, the one that stands. Rollouts that count as zero stand among them.
+* Rows stand in (task, rollout) order; of a rollout, the one that stands. Rollouts that count as zero stand among them,
+  those that are in no plan, though there is one, do not.
 * The bodies are files without a name, which end with whoever holds them.
 
 Source: collection.md §6.1, §6.3, §6.5, §19.
@@ -21,6 +22,7 @@ import msgspec
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import plain_lines
 from rollbook.records.codec import File
+from rollbook.records.columns import PLANNED
 from rollbook.records.disposition import DEFAULT_RULES, Rules
 from rollbook.records.outcome import Result
 from rollbook.records.place import Place
@@ -37,6 +39,9 @@ _AT_ONCE: Final = 1 << 18
 _BEGIN: Final = b'{"verify_responses":['
 _END: Final = b"]}"
 _TOP: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+NO_NAME: Final = "(no agent)"
+"""What rows are grouped under that name neither a server nor an agent."""
 
 Serving = Callable[[str | None, str | None], str | None]
 """The environment server of a row, by the agent and the server that it names; None where there is none."""
@@ -91,6 +96,12 @@ NOTHING_CHOSEN: Final = Chosen()
 
 def _never() -> bool:
     return False
+
+
+def named_group(serving: Serving, agent: str | None, server: str | None) -> tuple[str, bool]:
+    """Return what the group of a row is called, and whether a server stands behind that name."""
+    served = serving(agent, server)
+    return served or agent or NO_NAME, served is not None
 
 
 def stamped(agent: str | None, server: str | None) -> str | None:  # noqa: ARG001  the agent is for those that look it up
@@ -150,10 +161,12 @@ class ResultAt(NamedTuple):
 
 
 def _placed(standings: Standings) -> Iterator[ResultAt]:
-    table, rows = standings.table, standings.columns.row
+    table, rows, flags = standings.table, standings.columns.row, standings.columns.flags
+    every = not any(flags)
     for key, seat in standings.in_order():
         row = rows[seat]
-        place = None if row == NO_ROW else table.place(row)
+        is_counted = row != NO_ROW and (every or flags[seat] & PLANNED)
+        place = table.place(row) if is_counted else None
         if place is not None and place.file is File.RESULTS:
             _, agent, server = table.sources[table.origins[row]]
             yield ResultAt(key, agent, server, place.offset, place.length)
@@ -197,10 +210,9 @@ class _Bodies:
     def _body(self, agent: str | None, server: str | None) -> "_Body":
         body = self._groups.get((agent, server))
         if body is None:
-            served = self._serving(agent, server)
-            name = served or agent or str(None)
+            name, is_served = named_group(self._serving, agent, server)
             if name not in self._bodies:
-                self._bodies[name] = _Body(self._folder, self._holding, is_served=served is not None)
+                self._bodies[name] = _Body(self._folder, self._holding, is_served=is_served)
             body = self._groups[agent, server] = self._bodies[name]
             if agent is not None:
                 body.agents.add(agent)

@@ -23,8 +23,8 @@ from rollbook.records.outcome import Failed
 from rollbook.records.standing import Standing
 from rollbook.records.table import SCORED_KIND
 from rollbook.scoring.headline import headline_of, measured
-from rollbook.verbs.light_rows import Serving
-from rollbook.verbs.shard_groups import MetricsGroup, Shard, named_group, of_group
+from rollbook.verbs.light_rows import Serving, named_group
+from rollbook.verbs.shard_groups import MetricsGroup, Shard, of_group
 
 Zeros = Callable[[], Iterable[tuple[int, float]]]
 """Packed key and reward of each rollout that counts as zero, in order."""

@@ -4,6 +4,7 @@ Rules:
 * Of a rollout, the fold of its own run says what stands. Runs that number their tasks alike share nothing unless the
   same server ran them.
 * Of a result only its place is kept, some fifteen bytes a rollout.
+* What is in no plan, though there is one, is in no number: it is counted, and its rows are left out.
 * A row without a server belongs to the one that ran its agent's other rows, where that is one.
 
 Source: collection.md §6.2, §6.3, §21.4.25; cases RC-81, RC-82, RC-84; vector V18.
@@ -11,22 +12,19 @@ Source: collection.md §6.2, §6.3, §21.4.25; cases RC-81, RC-82, RC-84; vector
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from operator import eq, le, lt
 from pathlib import Path
-from typing import Final
 
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.columns import PLANNED
 from rollbook.records.disposition import Rules
 from rollbook.records.outcome import Result
+from rollbook.records.seats import Seats
 from rollbook.records.standing import Standings
 from rollbook.records.table import NO_ROW
-from rollbook.verbs.light_rows import Serving
-
-NO_SERVER: Final = str(None)
-"""What rows are grouped under that name neither a server nor an agent."""
+from rollbook.verbs.light_rows import Serving, named_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +34,8 @@ class Shard:
     paths: RunPaths
     standings: Standings
     rules: Rules
+    is_inventory: bool = False
+    """Whether it is the plan of all shards that have none of their own, and ran nothing."""
 
     @property
     def output(self) -> Path:
@@ -48,16 +48,25 @@ class MetricsGroup:
     """The rollouts of one environment server, or of an agent whose server nobody knows (`is_served` is False).
 
     `keys` are the rollouts that have a result, in order; `shards` and `rows` say which shard each is of, and which row
-    of that shard's table. `planned` are all that were planned, each once, in order.
+    of that shard's table. `planned` are all that were planned, each once, in order; `unplanned` more left records and
+    are in no plan. Where a task has a number of more than 32 bits, the group `is_wide`.
     """
 
     name: str
     is_served: bool
+    is_wide: bool = False
     agents: set[str] = field(default_factory=set)
-    keys: "array[int]" = field(default_factory=lambda: array("Q"))
+    keys: MutableSequence[int] = field(init=False)
     shards: "array[int]" = field(default_factory=lambda: array("H"))
     rows: "array[int]" = field(default_factory=lambda: array("I"))
-    planned: "array[int]" = field(default_factory=lambda: array("Q"))
+    planned: MutableSequence[int] = field(init=False)
+    unplanned: int = 0
+
+    def __post_init__(self) -> None:
+        self.keys, self.planned = self._held(()), self._held(())
+
+    def _held(self, keys: Iterable[int]) -> MutableSequence[int]:
+        return list(keys) if self.is_wide else array("Q", keys)
 
     def sort(self) -> None:
         """Put rollouts in order; of equal ones, those of an earlier shard come first."""
@@ -65,11 +74,11 @@ class MetricsGroup:
             order = sorted(range(len(self.keys)), key=self.keys.__getitem__)
             self.keep(order)
         if not all(map(lt, self.planned, self.planned[1:])):
-            self.planned = array("Q", _distinct(sorted(self.planned)))
+            self.planned = self._held(_distinct(sorted(self.planned)))
 
     def keep(self, order: Sequence[int]) -> None:
         """Keep the results at these positions, in this order."""
-        self.keys = array("Q", map(self.keys.__getitem__, order))
+        self.keys = self._held(map(self.keys.__getitem__, order))
         self.shards = array("H", map(self.shards.__getitem__, order))
         self.rows = array("I", map(self.rows.__getitem__, order))
 
@@ -82,8 +91,10 @@ class MetricsGroup:
 def groups_of(shards: Sequence[Shard], of_shards: Sequence[Serving]) -> tuple[MetricsGroup, ...]:
     """Return the results of `shards` by server, sorted; `of_shards` say which server a row of each belongs to."""
     groups: dict[str, MetricsGroup] = {}
+    is_wide = any(not isinstance(shard.standings.columns.seats.keys, array) for shard in shards)
+    inventory = next((shard.standings.columns.seats for shard in shards if shard.is_inventory), None)
     for number, serving in enumerate(of_shards):
-        _add(groups, number, shards[number].standings, serving)
+        _add(_Adding(groups, shards[number].standings, serving, inventory, is_wide=is_wide), number)
     for group in groups.values():
         group.sort()
     return tuple(group for _, group in sorted(groups.items()))
@@ -123,39 +134,67 @@ def _only(servers: set[str] | None) -> str | None:
     return next(iter(servers)) if servers is not None and len(servers) == 1 else None
 
 
-def named_group(serving: Serving, agent: str | None, server: str | None) -> tuple[str, bool]:
-    """Return what the group of a row is called, and whether a server stands behind that name."""
-    served = serving(agent, server)
-    return served or agent or NO_SERVER, served is not None
+class _Adding:
+    """Whose the rollouts of one shard are, and which of them were planned."""
+
+    def __init__(
+        self,
+        groups: dict[str, MetricsGroup],
+        standings: Standings,
+        serving: Serving,
+        inventory: Seats | None,
+        *,
+        is_wide: bool,
+    ) -> None:
+        self.standings = standings
+        self.has_plan = any(standings.columns.flags)
+        self.inventory = inventory
+        columns, table = standings.columns, standings.table
+
+        def group_for(agent: str | None, server: str | None) -> MetricsGroup:
+            name, is_served = named_group(serving, agent, server)
+            return groups.setdefault(name, MetricsGroup(name, is_served, is_wide))
+
+        self.of_source = _Looked(lambda number: group_for(*table.sources[number][1:]))
+        self.of_plan = _Looked(lambda number: group_for(*columns.names[number]))
+
+    @property
+    def every_is_planned(self) -> bool:
+        """Whether there is no plan, so that what was recorded is all that is known to have been planned."""
+        return not self.has_plan and self.inventory is None
+
+    def is_in_inventory(self, key: int) -> bool:
+        """Whether a rollout is in the plan of all shards."""
+        return self.inventory is not None and self.inventory.get(key) is not None
 
 
-def _add(groups: dict[str, MetricsGroup], shard: int, standings: Standings, serving: Serving) -> None:
-    columns, table = standings.columns, standings.table
-    every_is_planned = not any(columns.flags)
-
-    def group_for(agent: str | None, server: str | None) -> MetricsGroup:
-        name, is_served = named_group(serving, agent, server)
-        return groups.setdefault(name, MetricsGroup(name, is_served))
-
-    of_source = _Looked(lambda number: group_for(*table.sources[number][1:]))
-    of_plan = _Looked(lambda number: group_for(*columns.names[number]))
-    results = [isinstance(kind, Result) for kind in standings.kinds_of_ending]
-    rows, kinds, origins, flags, planned_for = columns.row, table.kinds, table.origins, columns.flags, columns.group
+def _add(adding: _Adding, shard: int) -> None:
+    columns, table = adding.standings.columns, adding.standings.table
+    of_source, of_plan, every_is_planned = adding.of_source, adding.of_plan, adding.every_is_planned
+    results = [isinstance(kind, Result) for kind in adding.standings.kinds_of_ending]
+    rows, kinds, origins, planned_for, has_plan = (
+        columns.row,
+        table.kinds,
+        table.origins,
+        columns.group,
+        adding.has_plan,
+    )
+    flags = columns.flags
     told: set[int] = set()
-    for key, seat in standings.in_order():
+    for key, seat in adding.standings.in_order():
         row = rows[seat]
-        if row != NO_ROW and results[kinds[row]]:
-            group = of_source[origins[row]]
+        is_result = row != NO_ROW and results[kinds[row]]
+        group = of_source[origins[row]] if is_result or (row != NO_ROW and not has_plan) else of_plan[planned_for[seat]]
+        is_planned = every_is_planned or (has_plan and flags[seat] & PLANNED) or adding.is_in_inventory(key)
+        if not is_planned:
+            group.unplanned += 1
+            continue
+        group.planned.append(key)
+        if is_result:
             group.keys.append(key)
             group.shards.append(shard)
             group.rows.append(row)
             told.add(origins[row])
-        elif row == NO_ROW or not every_is_planned:
-            group = of_plan[planned_for[seat]]
-        else:
-            group = of_source[origins[row]]
-        if every_is_planned or flags[seat] & PLANNED:
-            group.planned.append(key)
     for origin in told:
         agent = table.sources[origin][1]
         if agent is not None:

@@ -18,8 +18,8 @@ from rollbook.records.columns import unpacked_key
 from rollbook.records.outcome import Failed
 from rollbook.scoring.imputation import AS_MISSING, Counting, added
 from rollbook.verbs.added_rows import AddedAt, AddedRows
-from rollbook.verbs.light_rows import Serving
-from rollbook.verbs.shard_groups import MetricsGroup, Shard, named_group
+from rollbook.verbs.light_rows import Serving, named_group
+from rollbook.verbs.shard_groups import MetricsGroup, Shard
 
 
 class ZeroAt(NamedTuple):

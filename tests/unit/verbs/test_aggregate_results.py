@@ -146,7 +146,7 @@ async def test_rows_of_an_agent_whose_server_nobody_knows_are_not_dropped(paths)
     servers = Servers()
     entries = await aggregate(paths, standings_of(paths), Plan(), servers)
     assert list(servers.asked) == ["up"]
-    assert entries[0]["_ng_environment_server"] == "a"
+    assert (entries[0]["agent_ref"], entries[0]["_ng_environment_server"]) == ({"name": "a"}, None)
     assert entries[0]["aggregation_error"]["type"] == "AgentWithoutEnvironmentServerError"
     assert entries[0]["agent_metrics"]["mean/reward"] == 1.0
 
