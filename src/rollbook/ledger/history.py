@@ -17,8 +17,9 @@ from rollbook.ledger.contradictions import contradictions
 from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.manifest_store import LogSummary, fold_log, read_manifest, shortened
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import Line, OnDamage, not_a_record, plain_lines, raise_damage, records_in, scan_whole
-from rollbook.records.bulk import OnFault, Planned, Tokens, fold_plan, fold_results
+from rollbook.ledger.reader import Line, OnDamage, not_a_record, plain_blocks, raise_damage, records_in, scan_whole
+from rollbook.records.blocks import fold_plan_blocks, fold_result_blocks
+from rollbook.records.bulk import OnFault, Planned, Tokens
 from rollbook.records.manifest import RunManifest
 from rollbook.records.place import File
 from rollbook.records.standing import Standings
@@ -67,13 +68,13 @@ def read_history(
     history = History(_manifest_at(paths, on_damage))
     standings = history.standings
     in_force = history.manifest.plan.bytes if history.manifest else None
-    plan = plain_lines(paths.materialized_inputs, in_force)
-    history.plan = fold_plan(plan, standings, _planned_faults(paths, on_damage))
+    plan = plain_blocks(paths.materialized_inputs, in_force)
+    history.plan = fold_plan_blocks(plan, standings, _planned_faults(paths, on_damage))
     history.log = fold_log(paths.manifest_log, standings, on_damage)
     for record in records_in(paths.failures, File.FAILURES, limits[File.FAILURES] if limits else None, on_damage):
         standings.add(record)
-    results = plain_lines(paths.output, limits[File.RESULTS] if limits else None)
-    fold_results(
+    results = plain_blocks(paths.output, limits[File.RESULTS] if limits else None)
+    fold_result_blocks(
         results, standings, _result_faults(paths, on_damage), history.tokens if limits and with_tokens else None
     )
     missing = shortened(paths, history.log.sizes) if lost is None else lost

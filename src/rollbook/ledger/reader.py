@@ -18,12 +18,13 @@ from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.projection import BOM, TopLevelProjector
 from rollbook.records.keys import BULKY_KEYS
-from rollbook.records.place import File, Place
+from rollbook.records.place import Block, File, Place
 from rollbook.records.reading import UNREADABLE, read_row
 from rollbook.records.record import Record
 
 _LONGEST: Final = 8 << 20
 _PIECE: Final = 1 << 20
+_BLOCK: Final = 1 << 16
 _NEWLINE: Final = ord("\n")
 
 OnDamage = Callable[[LedgerError], None]
@@ -60,6 +61,38 @@ def scan_whole(path: Path, limit: int | None = None) -> Iterator[Line]:
 def plain_lines(path: Path, limit: int | None = None) -> Iterator[PlainLine]:
     """Yield what `scan` yields, without names and with the line's end: for loops over very many lines."""
     return _lines(path, limit, _decisive_rest)
+
+
+def plain_blocks(path: Path, limit: int | None = None) -> Iterator[Block]:
+    """Yield what `plain_lines` yields, some lines at a time, with lines of white space among them."""
+    if not path.exists():
+        return
+    with path.open("rb", buffering=_PIECE) as file:
+        number, offset = 1, 0
+        while texts := _some_lines(file):
+            lengths = list(map(len, texts))
+            if texts[-1][-1] != _NEWLINE:
+                texts[-1], lengths[-1] = _decisive_rest(file, texts[-1])
+            end = offset + sum(lengths)
+            is_last = not texts[-1] or (limit is not None and end > limit)
+            while texts and (not texts[-1] or (limit is not None and end > limit)):
+                texts.pop()
+                end -= lengths.pop()
+            if texts:
+                texts[0] = texts[0].removeprefix(BOM) if number == 1 else texts[0]
+                yield Block(number, offset, lengths, texts)
+            if is_last:
+                return
+            number, offset = number + len(texts), end
+
+
+def _some_lines(file: BinaryIO) -> list[bytes]:
+    """Return the next lines; the last one alone may lack its end, as it is huge or the file ends within it."""
+    readline, texts, left = file.readline, [], _BLOCK
+    while left > 0 and (raw := readline(_LONGEST)):
+        texts.append(raw)
+        left -= len(raw)
+    return texts
 
 
 def whole_lines(path: Path, limit: int | None = None) -> Iterator[PlainLine]:

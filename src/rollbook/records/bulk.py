@@ -60,6 +60,11 @@ _RESULT: Final = msgspec.json.Decoder(_PlainResult)
 _USAGE: Final = msgspec.json.Decoder(_UsageResult)
 
 
+def plain_decoder(*, with_tokens: bool) -> Callable[[bytes], PlainResult]:
+    """Return what decodes a line of results that is plain, and raises where it is not."""
+    return _USAGE.decode if with_tokens else _RESULT.decode
+
+
 @dataclass(slots=True)
 class Tokens:
     """The tokens that results say they used; what is no number of tokens is left out."""
@@ -79,6 +84,17 @@ class Tokens:
             self.output_tokens += usage.output_tokens
         if type(usage.total_tokens) is int:
             self.total_tokens += usage.total_tokens
+
+    def add_heads(self, heads: Iterable[PlainResult]) -> None:
+        """Add what plain results say that were decoded for it."""
+        used = [
+            usage
+            for head in heads
+            if type(head) is _UsageResult and (said := head.response) is not None and (usage := said.usage) is not None
+        ]
+        self.input_tokens += sum([usage.input_tokens for usage in used])
+        self.output_tokens += sum([usage.output_tokens for usage in used])
+        self.total_tokens += sum([usage.total_tokens for usage in used])
 
     def add_plain(self, usage: PlainUsage) -> None:
         """Add what plain results say."""

@@ -7,6 +7,7 @@ Source: collection.md §5.4.1.
 """
 
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,3 +26,19 @@ class Place(msgspec.Struct, frozen=True):
     offset: int
     length: int
     line: int
+
+
+class Block(NamedTuple):
+    """Lines that follow each other: the first one's number and offset, the length of each, and each without its end."""
+
+    number: int
+    offset: int
+    lengths: list[int]
+    texts: list[bytes]
+
+    def part(self, start: int, stop: int) -> "Block":
+        """Return the lines from `start` to before `stop`."""
+        if start == 0 and stop >= len(self.texts):
+            return self
+        offset = self.offset + sum(self.lengths[:start])
+        return Block(self.number + start, offset, self.lengths[start:stop], self.texts[start:stop])
