@@ -1,7 +1,8 @@
 """Rollouts that stand alike, counted together: a million of them end in a few dozen ways.
 
 Rules:
-* Alike: of one group, with every attempt ended, the same kind of ending, named by a run or not, and as much spent.
+* Alike: of one group, with every attempt ended, the same kind of ending, named by a run or not, and as much spent;
+  where the plan names no server, answered by the same source as well.
 * What is not plain (an open attempt, a number beyond the columns, a seat that is set `apart`) is left to the caller.
 * Another thread may fold records meanwhile: what is counted stands as it did when it was reached, and no attempt is
   seen to have ended before the row that it left. No rollout is named anew meanwhile.
@@ -16,6 +17,7 @@ from rollbook.records.columns import PLANNED, RolloutColumns
 from rollbook.records.table import NO_ROW, SCORED_KIND, RecordTable
 
 _AT_ONCE: Final = 1 << 14
+_UNNAMED: Final = NO_ROW - 1
 
 
 @dataclass(slots=True)
@@ -25,6 +27,7 @@ class Alike:
     group: int
     row: int
     spent: int
+    planned: bool
     count: int = 0
     rewards: float = 0.0
 
@@ -33,20 +36,25 @@ def alike_rollouts(
     columns: RolloutColumns, table: RecordTable, *, apart: set[int], of_plan_only: bool
 ) -> tuple[list[Alike], Iterator[tuple[int, int]]]:
     """Return what could be counted together, and (packed key, seat) of every other rollout."""
-    found: dict[tuple[int, int, bool, int], Alike] = {}
+    found: dict[tuple[int, int, int, int, int], Alike] = {}
     others: set[int] = set()
     kinds, sources, rewards = table.kinds, table.origins, table.rewards
     unnamed: list[bool] = []
+    of_source = [server is None for _, server in columns.names]
     wide = {*columns.attempts.handed_out.wide, *columns.attempts.ended.wide, *apart}
     for seat, (over, out, row, flags, group, spent) in enumerate(_seats(columns, table, unnamed)):
         if out & ~over or seat in wide or (of_plan_only and not flags & PLANNED):
             others.add(seat)
             continue
-        kind = NO_ROW if row == NO_ROW else kinds[row]
-        key = (group, kind, row != NO_ROW and unnamed[sources[row]], spent)
+        kind = source = NO_ROW
+        if row != NO_ROW:
+            kind, source = kinds[row], sources[row]
+            if not of_source[group]:
+                source = _UNNAMED if unnamed[source] else NO_ROW
+        key = (group, kind, source, spent, flags)
         alike = found.get(key)
         if alike is None:
-            alike = found[key] = Alike(group, row, spent)
+            alike = found[key] = Alike(group, row, spent, bool(flags & PLANNED))
         alike.count += 1
         if kind == SCORED_KIND:
             alike.rewards += rewards[row]

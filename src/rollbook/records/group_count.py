@@ -5,8 +5,9 @@ Rules:
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rollbook.records.coverage import FAILED_DISPOSITIONS, Coverage, covered
 from rollbook.records.disposition import Disposition
@@ -16,7 +17,7 @@ from rollbook.records.table import NO_ROW, RecordTable
 
 @dataclass(slots=True)
 class GroupCount:
-    """The counts of one group. `server` is the stamped one, else the one that its records name.
+    """The counts of one group. `server` is the stamped one, else the one that its records name: see `Groups`.
 
     `with_task` counts, by where they stand, rollouts that run again for the sake of their task alone; the rewards that
     they have add up to `rewards_with_task`. `zeros` are the failures that their producer marks as a score of 0,
@@ -39,8 +40,6 @@ class GroupCount:
         self.dispositions[disposition] += count
         if row == NO_ROW:
             return
-        if self.server is None:
-            self.server = table.server(row)
         if disposition is Disposition.SCORED:
             self.rewards += rewards
         elif disposition in FAILED_DISPOSITIONS:
@@ -53,6 +52,19 @@ class GroupCount:
             if failed.counts_as_zero:
                 self.zeros += count
                 self.final_zeros += count if disposition is Disposition.SETTLED else 0
+
+    def take(self, other: "GroupCount") -> None:
+        """Count what `other` counted."""
+        for mine, its in zip(self.counters(), other._counters(), strict=True):
+            mine.update(its)
+        self.rewards += other.rewards
+        self.zeros += other.zeros
+        self.final_zeros += other.final_zeros
+        self.rewards_with_task += other.rewards_with_task
+
+    def counters(self) -> tuple[Counter[Any], ...]:
+        """Return what is counted by name."""
+        return self.dispositions, self.classes, self.kinds, self.with_task
 
     def add_with_task(self, disposition: Disposition, reward: float) -> None:
         """Count a rollout that was counted where it stands and runs again with its task."""
@@ -69,6 +81,48 @@ class GroupCount:
         """The mean of the rewards that count, and of marked zeros; None where there is none."""
         measured = self.dispositions[Disposition.SCORED] + self.zeros
         return self.rewards / measured if measured else None
+
+
+class Groups:
+    """The counts of a run by agent and server: the plan's word goes first, then that of the record that stands.
+
+    A rollout of which neither names a server belongs to the one that its agent's other rollouts name, if that is one.
+    """
+
+    def __init__(self, names: Sequence[tuple[str | None, str | None]], table: RecordTable) -> None:
+        self._names = names
+        self._table = table
+        self._found: dict[tuple[int, str | None, str | None], GroupCount] = {}
+
+    def at(self, group: int, row: int, *, planned: bool) -> GroupCount:
+        """Return the counts that a rollout of the plan's `group` (of none unless `planned`) belongs to."""
+        agent, server = self._names[group]
+        if row != NO_ROW and (server is None or not planned):
+            _, its_agent, its_server = self._table.sources[self._table.origins[row]]
+            agent, server = agent if planned else its_agent, server or its_server
+        key = (group, agent, server)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = GroupCount(agent, server)
+        return found
+
+    def counts(self) -> tuple[GroupCount, ...]:
+        """Return the counts of every group that has any, those of a plan's group together."""
+        servers: dict[tuple[int, str | None], set[str]] = {}
+        for group, agent, server in self._found:
+            servers.setdefault((group, agent), set()).update(() if server is None else (server,))
+        for (group, agent), named in servers.items():
+            unserved = self._found.get((group, agent, None))
+            if unserved is not None and len(named) == 1:
+                [server] = named
+                self._found[group, agent, server].take(unserved)
+                del self._found[group, agent, None]
+        return tuple(count for key, count in sorted(self._found.items(), key=_in_order) if count.dispositions)
+
+
+def _in_order(found: tuple[tuple[int, str | None, str | None], GroupCount]) -> tuple[int, str, str]:
+    (group, agent, server), _ = found
+    return group, agent or "", server or ""
 
 
 def coverage_of(groups: Iterable[GroupCount], planned: int | None = None, unplanned: int = 0) -> Coverage:

@@ -21,7 +21,7 @@ from rollbook.records.alike import alike_rollouts
 from rollbook.records.columns import PLANNED, RolloutColumns, packed, packed_key, unpacked_key
 from rollbook.records.coverage import Coverage
 from rollbook.records.disposition import DEFAULT_RULES, OWED, Disposition, Rules, disposition_of
-from rollbook.records.group_count import GroupCount, coverage_of
+from rollbook.records.group_count import GroupCount, Groups, coverage_of
 from rollbook.records.identity import RolloutKey
 from rollbook.records.in_order import InOrder
 from rollbook.records.outcome import Evidence, Failed, NeverStarted, Omitted, Outcome, Result
@@ -341,7 +341,7 @@ class Standings:
 
     def counted(self, rules: Rules = DEFAULT_RULES, *, of_plan_only: bool = True) -> tuple[tuple[GroupCount, ...], int]:
         """Count by agent and environment server; return the counts, and how many rollouts are in no plan."""
-        groups = [GroupCount(*name) for name in self.columns.names]
+        groups = Groups(self.columns.names, self.table)
         seats = (
             self.columns.seats.get(packed(task, rollout)) for task, rollout, _ in rules.rerun_masked | rules.released
         )
@@ -351,7 +351,8 @@ class Standings:
         for one in alike:
             record = None if one.row == NO_ROW else self.table.record(one.row, _ANY)
             disposition = self._unsent(disposition_of(record, one.spent, nobody_approved), rules)
-            groups[one.group].add(disposition, self.table, one.row, one.count, one.rewards)
+            group = groups.at(one.group, one.row, planned=one.planned)
+            group.add(disposition, self.table, one.row, one.count, one.rewards)
         unplanned = 0
         for key, seat in others:
             if of_plan_only and not self.columns.flags[seat] & PLANNED:
@@ -359,12 +360,13 @@ class Standings:
                 continue
             standing, row = self._at(seat, unpacked_key(key), rules), self.columns.row[seat]
             reward = self.table.rewards[row] if standing.disposition is Disposition.SCORED else 0.0
-            groups[self.columns.group[seat]].add(standing.disposition, self.table, row, 1, reward)
+            group = groups.at(self.columns.group[seat], row, planned=standing.planned)
+            group.add(standing.disposition, self.table, row, 1, reward)
         if rules.group_scored:
             self._count_with_tasks(groups, rules)
-        return tuple(group for group in groups if group.dispositions), unplanned
+        return groups.counts(), unplanned
 
-    def _count_with_tasks(self, groups: list[GroupCount], rules: Rules) -> None:
+    def _count_with_tasks(self, groups: Groups, rules: Rules) -> None:
         """Count what runs again because its task's repeats are scored together."""
         is_owed = self.owed_test(rules)
         for number, seat in self.columns.seats.items():
@@ -373,7 +375,8 @@ class Standings:
                 if disposition not in STAYS_OUT:
                     scored = disposition is Disposition.SCORED
                     reward = self.table.rewards[self.columns.row[seat]] if scored else 0.0
-                    groups[self.columns.group[seat]].add_with_task(disposition, reward)
+                    group = groups.at(self.columns.group[seat], self.columns.row[seat], planned=True)
+                    group.add_with_task(disposition, reward)
 
     def attempts_handed_out(self) -> int:
         """Return how many attempt numbers were handed out."""
