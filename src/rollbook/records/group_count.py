@@ -55,7 +55,7 @@ class GroupCount:
 
     def take(self, other: "GroupCount") -> None:
         """Count what `other` counted."""
-        for mine, its in zip(self.counters(), other._counters(), strict=True):
+        for mine, its in zip(self.counters(), other.counters(), strict=True):
             mine.update(its)
         self.rewards += other.rewards
         self.zeros += other.zeros

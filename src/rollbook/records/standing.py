@@ -341,7 +341,7 @@ class Standings:
 
     def counted(self, rules: Rules = DEFAULT_RULES, *, of_plan_only: bool = True) -> tuple[tuple[GroupCount, ...], int]:
         """Count by agent and environment server; return the counts, and how many rollouts are in no plan."""
-        groups = Groups(self.columns.names, self.table)
+        groups = Groups(tuple(self.columns.names), self.table)
         seats = (
             self.columns.seats.get(packed(task, rollout)) for task, rollout, _ in rules.rerun_masked | rules.released
         )
