@@ -25,20 +25,20 @@ def run_of(folder, rewards, **fields):
 def test_pass_at_k_is_told_only_of_tasks_with_k_samples_and_the_others_are_counted(tmp_path, capsys):
     _, told = profiled(capsys, run_of(tmp_path, [[0, 0], [1, 0, 0, 0], [1]]), "--keep", "pass@5 >= 0")
 
-    [label] = told["labels"]
-    assert label["pass_at_k"] == {
-        "1": {"value": pytest.approx(1.25 / 3), "tasks": 3, "tasks_with_fewer_samples": 0},
-        "2": {"value": 0.25, "tasks": 2, "tasks_with_fewer_samples": 1},
-        "4": {"value": 1.0, "tasks": 1, "tasks_with_fewer_samples": 2},
-    }
+    [label] = told["agents"]
+    assert label["pass_at_k"] == [
+        {"k": 1, "value": pytest.approx(1.25 / 3), "tasks": 3, "short_tasks": 0},
+        {"k": 2, "value": 0.25, "tasks": 2, "short_tasks": 1},
+        {"k": 4, "value": 1.0, "tasks": 1, "short_tasks": 2},
+    ]
     assert told["keep"]["kept"] == told["keep"]["dropped"] == 0
-    assert told["keep"]["undefined"] == {"pass@5 of fewer than 5 samples": 3}
+    assert told["keep"]["undefined"] == {"pass@5 of fewer than 5 rollouts": 3}
 
 
 def test_pass_at_k_rises_with_k_over_the_same_tasks(tmp_path, capsys):
     _, told = profiled(capsys, run_of(tmp_path, [[0, 0, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0]]))
 
-    rates = [rate["value"] for rate in told["labels"][0]["pass_at_k"].values()]
+    rates = [rate["value"] for rate in told["agents"][0]["pass_at_k"]]
     assert rates == sorted(rates)
 
 
@@ -52,7 +52,7 @@ def test_a_rollout_without_an_answer_passes_by_its_reward_has_no_vote_and_is_sho
     assert (metrics["pass@2/accuracy"], metrics["majority@2/accuracy"]) == (100.0, 25.0)
     assert metrics["pass@1[avg-of-2]/no_answer"] == 50.0
     _, told = profiled(capsys, run_of(tmp_path, [[1, 1], [0, 1]]))
-    assert told["labels"][0]["pass_at_k"]["2"]["value"] == 1.0
+    assert told["agents"][0]["pass_at_k"][1]["value"] == 1.0
 
 
 def test_a_rollout_of_many_turns_is_one_sample(tmp_path, capsys):
@@ -64,7 +64,7 @@ def test_a_rollout_of_many_turns_is_one_sample(tmp_path, capsys):
     run = write_run(tmp_path / "r.jsonl", [planned(t, n) for t, n, _ in keys], rows)
     _, told = profiled(capsys, str(run))
 
-    assert told["labels"][0]["mean_reward"] == pytest.approx(2 / 3)
+    assert told["agents"][0]["mean_reward"] == pytest.approx(2 / 3)
 
 
 def test_independent_runs_that_number_their_tasks_from_0_keep_their_own(tmp_path, capsys):
@@ -77,9 +77,7 @@ def test_independent_runs_that_number_their_tasks_from_0_keep_their_own(tmp_path
     code, told = profiled(capsys, a, str(b), "-o", str(tmp_path / "all.jsonl"), "--allow-partial-rollouts")
 
     assert code == 0
-    assert [(one["label"], one["scored_rollouts"], one["planned_rollouts"]) for one in told["labels"]] == [
-        *(("a", 3, 3), ("b", 2, 3))
-    ]
+    assert [(one["agent"], one["scored"], one["expected"]) for one in told["agents"]] == [*(("a", 3, 3), ("b", 2, 3))]
 
 
 def test_a_short_shard_is_refused_and_a_pattern_that_matches_nothing_is_a_mistake(tmp_path, capsys):

@@ -204,7 +204,7 @@ class _Evaluation:
     def _save_coverage(self) -> None:
         """Write what became of every rollout; a run is not worth less because that cannot be written."""
         try:
-            write_coverage(self._paths.coverage, self._coverage_report(), self._counting)
+            write_coverage(self._paths.coverage, self._coverage_report(), self._counting, self._settings.min_coverage)
         except OSError as error:
             self._session.notes.append(f"the coverage report could not be written: {error}")
 

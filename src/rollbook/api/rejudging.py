@@ -52,6 +52,7 @@ from rollbook.records.manifest import PlanDigest, RunManifest
 from rollbook.records.rejudgment import RejudgeAdmission
 from rollbook.records.reward_delta import reward_delta
 from rollbook.records.task import Rollout
+from rollbook.scoring.run_headlines import run_headlines
 from rollbook.servers.serving.deployment import Deployment
 from rollbook.verbs.reverify_answers import refuse_several_stages
 from rollbook.verbs.reverify_plan import JudgedPlan, plan_texts
@@ -253,5 +254,6 @@ class _Rejudging:
             notes=tuple(self.notes),
             stopped=self.stop.why,
             run_id=self.manifest.run_id,
+            headlines=dict(run_headlines(standings, rules)),
             left_out=dict(self.owed.left_out),
         )

@@ -43,6 +43,7 @@ from rollbook.records.columns import packed_key
 from rollbook.records.event import RunEnded, RunNoted, RunPlanned
 from rollbook.records.json_values import JsonObject
 from rollbook.records.reward_delta import reward_delta
+from rollbook.scoring.run_headlines import run_headlines
 from rollbook.servers.serving.deployment import Deployment
 from rollbook.verbs.collect import Engine, collect
 from rollbook.verbs.reverify_plan import JudgedPlan, plan_texts, refuse_unplanned, source_texts
@@ -261,6 +262,7 @@ class _Judging:
             notes=tuple(self.notes),
             stopped=self.stop.why,
             run_id=output.manifest.run_id,
+            headlines=dict(run_headlines(standings, rules)),
         )
 
 

@@ -20,6 +20,7 @@ from rollbook.ledger.ownership import resolve_rollout_path
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.event import Waiting
 from rollbook.records.identity import RolloutKey
+from rollbook.report.shapes import VERSION
 from rollbook.verbs.control_request import MOST_IN_FLIGHT, MOST_ROLLOUTS, Answer, Request
 
 Ask = Callable[[RunPaths, Request], Answer]
@@ -82,7 +83,7 @@ def _key(word: str) -> RolloutKey:
 
 def _plain(answer: Answer) -> dict[str, object]:
     """Return `answer` as JSON values, a rollout as TASK-ROLLOUT."""
-    plain: dict[str, Any] = msgspec.to_builtins(answer)
+    plain: dict[str, Any] = VERSION | msgspec.to_builtins(answer)
     for told, one in zip(plain["requeued"], answer.requeued, strict=True):
         told["key"] = str(one.key)
     if answer.status is not None:

@@ -20,6 +20,7 @@ from rollbook.cli.configuration import resolved_configuration
 from rollbook.cli.event_loop import in_event_loop
 from rollbook.cli.terminal import note, say, say_json
 from rollbook.config.types import BaseServerConfig
+from rollbook.report.shapes import VERSION
 from rollbook.servers.serving.environment import RunningEnvironment, start_environment, stop_environment
 from rollbook.servers.serving.status import InstanceStatus, probe_status
 
@@ -115,7 +116,7 @@ def stop_started_environment(given: Mapping[str, Any], *, as_json: bool) -> None
     report = in_event_loop(stop_environment(head))
     stopped, killed = (report.stopped, report.killed) if report else ((), ())
     if as_json:
-        say_json({"stopped": list(stopped), "killed": list(killed)})
+        say_json(VERSION | {"stopped": list(stopped), "killed": list(killed)})
     elif report is None:
         say(f"Nothing to stop: no deployment was started for http://{head.host}:{head.port}.")
     else:

@@ -31,6 +31,6 @@ def command(context: click.Context, /, outputs: tuple[str, ...], *, watch: bool,
     not everything is scored, 5 when the counts do not add up or a file is damaged.
     """
     from rollbook.cli.status_session import Asked, show_status  # noqa: PLC0415  paid for by this verb alone
-    from rollbook.verbs.status import run_status  # noqa: PLC0415  the same
+    from rollbook.verbs.status import status_with_headlines  # noqa: PLC0415  the same
 
-    return show_status(Asked(outputs, wants_json(context), watch, require_complete), run_status)
+    return show_status(Asked(outputs, wants_json(context), watch, require_complete), status_with_headlines)

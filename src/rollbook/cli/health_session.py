@@ -1,7 +1,7 @@
 """One `gym eval health-check`, from the folder it names to its exit code.
 
 Rules:
-* With `--json` nothing but the summary is printed.
+* With `--json` nothing but the summary is printed, which is the saved one with its `schema_version`.
 * What was found is for a person to weigh: only a limit that was asked for makes the command fail.
 
 Source: collection.md §7.3.
@@ -18,6 +18,7 @@ from rollbook.cli.run_outputs import run_named
 from rollbook.cli.terminal import say, say_json
 from rollbook.health.summary import Limits
 from rollbook.health.words import lines_of
+from rollbook.report.shapes import VERSION
 from rollbook.verbs.health import accounting_at, check_health
 
 ROLLOUTS_NAME: Final = "rollouts.jsonl"
@@ -50,7 +51,7 @@ def show_health(asked: Asked) -> int:
         limits=Limits(failed=asked.max_failed, missing=asked.max_missing, unhealthy=asked.max_unhealthy),
     )
     if asked.as_json:
-        say_json(msgspec.json.decode(Path(summary.summary).read_bytes()))
+        say_json(VERSION | msgspec.json.decode(Path(summary.summary).read_bytes()))
     else:
         say("\n".join(lines_of(summary)))
     return LIMIT_EXCEEDED_CODE if summary.exceeds_limits else 0

@@ -6,7 +6,9 @@ Rules:
 Source: collection.md §6.6; case RC-71.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+from rollbook.records.json_values import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +56,24 @@ class Headline:
     def value(self) -> float | None:
         """The headline; None where it is withheld."""
         return None if self.withheld else self.observed.mean
+
+    def to_json(self) -> JsonObject:
+        """Return the headline for programs: `value` is null where it is `withheld`; what was observed is there always.
+
+        `interval_95` and `bounds` are null or `{low, high}`; `planned` counts rollouts, `coverage` is a share.
+        """
+        observed = self.observed
+        return {
+            "value": self.value,
+            "withheld": self.withheld,
+            "observed_mean": observed.mean,
+            "standard_error": observed.standard_error,
+            "interval_95": None if self.interval is None else asdict(self.interval),
+            "bounds": None if self.bounds is None else asdict(self.bounds),
+            "tasks": observed.tasks,
+            "measured": observed.rollouts,
+            "imputed": observed.imputed,
+            "planned": observed.planned,
+            "coverage": self.coverage,
+            "min_coverage": self.min_coverage,
+        }

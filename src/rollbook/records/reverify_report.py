@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rollbook.records.coverage import Coverage
+from rollbook.records.headline import Headline
 from rollbook.records.json_values import JsonObject
 from rollbook.records.reward_delta import RewardDelta
 
@@ -21,7 +22,7 @@ class ReverifyReport:
     `selected`: answers that were to be judged, those of earlier sessions included; `left`: those of them that a resume
     would judge; `left_out`: what a judge owes and is not asked for, by why. `reward_sum`: over the `coverage.scored`
     results that stand in the output, and the `zeros` failures that their producer marks as a score of 0. `files`:
-    paths by what they are.
+    paths by what they are. `headlines`: of what stands in the output, by agent.
     """
 
     output: str
@@ -36,6 +37,7 @@ class ReverifyReport:
     stopped: str | None = None
     run_id: str | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    headlines: Mapping[str, Headline] = field(default_factory=dict)
     zeros: int = 0
 
     @property

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Final, Protocol
 
+from rollbook.records.headline import Headline
 from rollbook.records.standing import Coverage
 
 DONE: Final = 0
@@ -82,6 +83,7 @@ class RunStatus:
     `attempts` counts reserved numbers and `refused` those of them that never ran; `owed_by` and `not_owed_by` split the
     plan by why a resume would run a rollout or leave it; `elapsed_s` sums the sessions' active time, in seconds.
     `input` is the file of rows that a resume reads, where it lies beside the output: the run's own plan.
+    `headlines` are those of its agents by name; none where they were not asked for.
     """
 
     output: FilePath
@@ -102,6 +104,7 @@ class RunStatus:
     tokens: Mapping[str, int] | None
     notes: tuple[str, ...]
     input: FilePath | None = None
+    headlines: Mapping[str, Headline] = field(default_factory=dict)
 
     @property
     def final_zeros(self) -> int:

@@ -18,6 +18,7 @@ from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject
 from rollbook.records.run_status import FilePath
 from rollbook.records.story import Chapter, NotScored, Story
+from rollbook.report.shapes import VERSION
 from rollbook.report.status_words import item, labelled, number_of, reason_line
 from rollbook.report.words import shown
 
@@ -31,7 +32,7 @@ def story_text(story: Story) -> str:
 
 def story_json(story: Story) -> JsonObject:
     """Return the story of one rollout for programs."""
-    return {
+    return VERSION | {
         **_key(story.key),
         "planned": story.planned,
         "chapters": [asdict(chapter) for chapter in story.chapters],
@@ -57,7 +58,7 @@ def not_scored_text(output: FilePath, groups: Sequence[NotScored]) -> str:
 
 def not_scored_json(output: FilePath, groups: Sequence[NotScored]) -> JsonObject:
     """Return which rollouts are not scored, for programs."""
-    return {
+    return VERSION | {
         "output": os.fspath(output),
         "not_scored": sum(group.count for group in groups),
         "groups": [

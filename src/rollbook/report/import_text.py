@@ -7,6 +7,7 @@ Rules:
 from collections.abc import Mapping
 
 from rollbook.records.json_values import JsonObject
+from rollbook.report.shapes import VERSION
 
 
 def import_text(told: Mapping[str, int], output: str, form: str, failures: Mapping[str, int]) -> str:
@@ -28,4 +29,5 @@ def import_text(told: Mapping[str, int], output: str, form: str, failures: Mappi
 
 def import_json(told: Mapping[str, int], output: str, form: str, failures: Mapping[str, int]) -> JsonObject:
     """Return the same as one document."""
-    return {"schema_version": 1, "output": output, "form": form, **told, "failures": dict(failures)}
+    counts = {"expected" if name == "rollouts" else name: count for name, count in told.items()}
+    return VERSION | {"output": output, "form": form, **counts, "failed": dict(failures)}

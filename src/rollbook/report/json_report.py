@@ -15,6 +15,7 @@ from typing import Final
 from rollbook.records.headline import Headline
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Coverage
+from rollbook.report.shapes import VERSION, both_coverages, files_json
 from rollbook.scoring.tally import AgentScore, RunScores
 from rollbook.scoring.worst_tasks import MOST, TaskScore
 
@@ -23,14 +24,14 @@ WORST_LISTED: Final = MOST
 
 def json_report(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]) -> JsonObject:
     """Return the report as JSON values; pass@k is a fraction, `worst_tasks` holds up to `WORST_LISTED` tasks."""
-    return {
-        "coverage": asdict(coverage),
+    return VERSION | {
+        "coverage": both_coverages(coverage),
         "exported": dict(scores.exported),
         "warnings": list(scores.warnings),
         "agents": [_agent(score, scores.headline(score)) for score in scores.agents],
         "retries": [asdict(bias) | {"is_clear": bias.is_clear} for bias in scores.retries],
         "worst_tasks": [_task(score) for score in scores.worst_tasks(WORST_LISTED)],
-        "files": {label: str(path) for label, path in files.items()},
+        "files": {label: str(path) for label, path in files.items()} | files_json(files),
     }
 
 
@@ -41,28 +42,9 @@ def _agent(score: AgentScore, headline: Headline) -> JsonObject:
         "scored_tasks": score.scored_tasks,
         "mean_reward": score.mean,
         "standard_error": score.standard_error,
-        "headline": headline_json(headline),
+        "headline": headline.to_json(),
         "pass_at_k": [asdict(estimate) for estimate in score.pass_at_k],
-        "coverage": asdict(score.coverage),
-    }
-
-
-def headline_json(headline: Headline) -> JsonObject:
-    """Return a headline: `value` is null where it is `withheld`, which says why; what was observed is there always."""
-    observed = headline.observed
-    return {
-        "value": headline.value,
-        "withheld": headline.withheld,
-        "observed_mean": observed.mean,
-        "standard_error": observed.standard_error,
-        "interval_95": None if headline.interval is None else asdict(headline.interval),
-        "bounds": None if headline.bounds is None else asdict(headline.bounds),
-        "tasks": observed.tasks,
-        "measured": observed.rollouts,
-        "imputed": observed.imputed,
-        "planned": observed.planned,
-        "coverage": headline.coverage,
-        "min_coverage": headline.min_coverage,
+        "coverage": both_coverages(score.coverage),
     }
 
 
@@ -71,5 +53,5 @@ def _task(score: TaskScore) -> JsonObject:
         "agent": score.agent,
         "task": score.task,
         "mean_reward": score.mean,
-        "coverage": asdict(score.coverage),
+        "coverage": both_coverages(score.coverage),
     }

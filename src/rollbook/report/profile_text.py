@@ -2,18 +2,18 @@
 
 Rules:
 * What a condition dropped, and what it could not decide, stands beside what it kept.
-* pass@k names how many tasks it is the mean of, and how many have too few samples for it.
+* pass@k names how many tasks it is the mean of, and how many have too few rollouts for it.
 
 Source: collection.md §9.4; case RC-74.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from rollbook.records.json_values import JsonObject
+from rollbook.report.shapes import VERSION, files_json
 from rollbook.scoring.profile_totals import Kept, LabelTotals, Profile
 
-SCHEMA_VERSION: Final = 1
 _LISTED: Final = 3
 
 
@@ -46,8 +46,8 @@ def _label_lines(totals: LabelTotals) -> Iterator[str]:
     zeros = f", {totals.zeros} failed and count as 0" if totals.zeros else ""
     yield f"  {mean}, {totals.scored} scored{zeros}"
     for k, (rate, tasks) in totals.pass_rates().items():
-        few = totals.tasks - tasks
-        said = f" ({few} of {totals.tasks} tasks have fewer than {k} samples and are not in it)" if few else ""
+        few, rollouts = totals.tasks - tasks, "1 rollout" if k == 1 else f"{k} rollouts"
+        said = f" ({few} of {totals.tasks} tasks have fewer than {rollouts} and are not in it)" if few else ""
         yield f"  pass@{k} {rate:.4f} over {tasks} tasks{said}"
 
 
@@ -60,35 +60,33 @@ def _kept_lines(kept: Kept) -> Iterator[str]:
 
 def profile_json(profile: Profile) -> JsonObject:
     """Return the same as one document."""
-    return {
-        "schema_version": SCHEMA_VERSION,
+    return VERSION | {
         "runs": list(profile.runs),
         "has_materialized_inputs": profile.has_plan,
-        "labels": list(map(_label_json, profile.labels)),
+        "agents": list(map(_agent_json, profile.labels)),
         "keep": None if profile.kept is None else _kept_json(profile.kept),
-        "files": dict(profile.files),
+        "files": files_json(profile.files),
         "damage": list(profile.damage),
     }
 
 
-def _label_json(totals: LabelTotals) -> JsonObject:
-    rates: Mapping[int, tuple[float, int]] = totals.pass_rates()
+def _agent_json(totals: LabelTotals) -> JsonObject:
+    rates = totals.pass_rates().items()
     return {
-        "label": totals.label,
+        "agent": totals.label,
         "tasks": totals.tasks,
-        "complete": totals.complete,
-        "partial": totals.partial,
-        "missing": totals.missing,
-        "planned_rollouts": totals.planned,
-        "rollouts_with_a_result": totals.found - totals.zeros,
-        "counted_as_zero": totals.zeros,
-        "masked_rollouts": totals.masked,
-        "scored_rollouts": totals.scored,
+        "complete_tasks": totals.complete,
+        "partial_tasks": totals.partial,
+        "missing_tasks": totals.missing,
+        "expected": totals.planned + totals.masked,
+        "with_result": totals.found - totals.zeros + totals.masked,
+        "masked": totals.masked,
+        "scored": totals.scored,
+        "imputed": totals.zeros,
         "mean_reward": totals.mean_reward,
-        "pass_at_k": {
-            str(k): {"value": rate, "tasks": tasks, "tasks_with_fewer_samples": totals.tasks - tasks}
-            for k, (rate, tasks) in rates.items()
-        },
+        "pass_at_k": [
+            {"k": k, "value": rate, "tasks": tasks, "short_tasks": totals.tasks - tasks} for k, (rate, tasks) in rates
+        ],
     }
 
 

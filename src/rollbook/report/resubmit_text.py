@@ -12,6 +12,7 @@ from typing import Final
 from rollbook.records.approval import Attempt
 from rollbook.records.json_values import JsonObject
 from rollbook.records.resubmission import Resubmission
+from rollbook.report.shapes import VERSION
 from rollbook.report.words import shown
 
 _NAMED: Final = 10
@@ -24,7 +25,7 @@ def resubmit_text(told: Resubmission, *, dry_run: bool) -> str:
 
 def resubmit_json(told: Resubmission, *, dry_run: bool) -> JsonObject:
     """Return the same for programs."""
-    return {
+    return VERSION | {
         "output": told.output,
         "written": not dry_run,
         "approval": told.approval.model_dump(mode="json"),

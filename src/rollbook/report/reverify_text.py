@@ -2,6 +2,7 @@
 
 Rules:
 * The difference stands beside the means that it is of, and beside how many rollouts they speak for.
+* The output's mean is a headline as that of a run is: with its error, or withheld.
 * The first rewards that changed are named; how many more there are is said.
 
 Source: collection.md §9.1.
@@ -11,7 +12,8 @@ from collections.abc import Iterator
 
 from rollbook.records.json_values import JsonObject
 from rollbook.records.reverify_report import ReverifyReport
-from rollbook.report.words import shown
+from rollbook.report.shapes import VERSION, coverage_json, files_json
+from rollbook.report.words import headline_in_words, shown
 
 
 def reverify_text(report: ReverifyReport) -> str:
@@ -21,17 +23,17 @@ def reverify_text(report: ReverifyReport) -> str:
 
 def reverify_json(report: ReverifyReport) -> JsonObject:
     """Return the same for programs."""
-    coverage = report.coverage
-    return {
+    return VERSION | {
         "output": report.output,
         "run_id": report.run_id,
         "selected": report.selected,
         "left": report.left,
         "left_out": dict(report.left_out),
         "mean_reward": report.mean,
-        "coverage": {"planned": coverage.planned, "scored": coverage.scored, "masked": coverage.masked},
+        "coverage": coverage_json(report.coverage),
+        "headlines": [{"agent": agent} | headline.to_json() for agent, headline in report.headlines.items()],
         "delta": report.delta.as_json(),
-        "files": dict(report.files),
+        "files": files_json(report.files),
         "metrics": list(report.metrics),
         "notes": list(report.notes),
         "stopped": report.stopped,
@@ -55,8 +57,10 @@ def _lines(report: ReverifyReport) -> Iterator[str]:
         yield f"  {delta.gained} rollouts have a reward now and had none: mean {delta.gained_sum / delta.gained:.4f}"
     for (old, new), count in sorted(delta.moved.items()):
         yield f"  {old} -> {new}: {count}"
-    mean = "no reward" if report.mean is None else f"mean reward {report.mean:.4f}"
-    yield f"The output: {mean} over {coverage.scored} of {coverage.planned} planned rollouts"
-    missing = coverage.planned - coverage.scored - coverage.masked
+    zeros = f", and {report.zeros} failed and count as 0" if report.zeros else ""
+    yield f"The output: {coverage.scored} of {coverage.planned} planned rollouts are scored{zeros}"
+    for agent, headline in report.headlines.items():
+        yield from (f"  {line}" for line in headline_in_words(agent, headline))
+    missing = coverage.planned - coverage.scored - coverage.masked - report.zeros
     yield from [f"  {missing} of them have no result"] if missing else []
     yield from (f"{name}: {path}" for name, path in report.files.items())

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Final
 
+from rollbook.records.headline import Headline
 from rollbook.records.json_values import JsonObject
 from rollbook.records.run_status import (
     GroupStatus,
@@ -24,15 +25,15 @@ from rollbook.records.run_status import (
     summed,
 )
 from rollbook.records.standing import Coverage
+from rollbook.report.shapes import VERSION, both_coverages
+from rollbook.scoring.tally import NO_AGENT
 
-SCHEMA_VERSION: Final = 1
 _GRAVEST_FIRST: Final = (RunState.DAMAGED, RunState.RUNNING, RunState.INTERRUPTED, RunState.FINISHED)
 
 
 def status_json(statuses: Sequence[RunStatus], *, require_complete: bool) -> JsonObject:
     """Return the runs one by one under `runs`, and beside it the same numbers summed."""
-    return {
-        "schema_version": SCHEMA_VERSION,
+    return VERSION | {
         "state": _state_of_all(statuses),
         "exit_code": exit_code_of_all(statuses, require_complete=require_complete),
         **_counts(
@@ -80,7 +81,7 @@ def _counts(
         "owed_by": dict(owed_by),
         "not_owed_by": dict(not_owed_by),
         "law_holds": coverage.law_holds,
-        "coverage": asdict(coverage),
+        "coverage": both_coverages(coverage),
         "recovery": recovery(coverage, final_zeros),
     }
 
@@ -93,7 +94,7 @@ def _run(status: RunStatus, *, require_complete: bool) -> JsonObject:
         "state": status.state.value,
         "exit_code": exit_code(status, require_complete=require_complete),
         **_counts(status.coverage, status.owed_by, status.not_owed_by, status.final_zeros),
-        "agents": [_group(group) for group in status.groups],
+        "agents": [_group(group, status.headlines.get(group.agent or NO_AGENT)) for group in status.groups],
         "sessions": [asdict(session) for session in status.sessions],
         "attempts": status.attempts,
         "refused": status.refused,
@@ -106,12 +107,13 @@ def _run(status: RunStatus, *, require_complete: bool) -> JsonObject:
     }
 
 
-def _group(group: GroupStatus) -> JsonObject:
+def _group(group: GroupStatus, headline: Headline | None) -> JsonObject:
     return {
         "agent": group.agent,
         "server": group.server,
         "mean_reward": group.mean_reward,
-        "coverage": asdict(group.coverage),
+        "headline": None if headline is None else headline.to_json(),
+        "coverage": both_coverages(group.coverage),
         "failure_kinds": dict(group.failure_kinds),
         "final_zeros": group.final_zeros,
     }

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Final
 
 from rollbook.records.command import CREDENTIAL, PUT_BACK, resume_words, typed, words_of
+from rollbook.records.headline import Headline
 from rollbook.records.run_status import GroupStatus, RunState, RunStatus, SessionStatus, counted, summed
 from rollbook.report.status_words import (
     STATES,
@@ -25,7 +26,7 @@ from rollbook.report.status_words import (
     number_of,
     reason_line,
 )
-from rollbook.report.words import number, shown
+from rollbook.report.words import headline_in_words, shown
 from rollbook.scoring.coverage_text import standing_in_words
 
 DAMAGE_SHOWN: Final = 20
@@ -44,6 +45,7 @@ def _one(status: RunStatus) -> Iterator[str]:
     yield from _damage(status)
     yield from _facts(status)
     yield from _section("Agents", chain.from_iterable(map(_group, status.groups)))
+    yield from _section("Headlines", chain.from_iterable(map(_headline, status.headlines.items())))
     yield from _section("Sessions", chain.from_iterable(_session(session, status) for session in status.sessions))
     yield ""
     yield from _resume(status)
@@ -88,8 +90,11 @@ def _time(status: RunStatus) -> str:
 def _group(group: GroupStatus) -> list[str]:
     name = group.agent or "no agent"
     server = f" on {group.server}" if group.server else ""
-    mean = f", mean reward {number(group.mean_reward)}"
-    return item(shown(f"{name}{server}: {standing_in_words(group.coverage)}{mean}"))
+    return item(shown(f"{name}{server}: {standing_in_words(group.coverage)}"))
+
+
+def _headline(of: tuple[str, Headline]) -> Iterator[str]:
+    return chain.from_iterable(map(item, headline_in_words(*of)))
 
 
 def _session(session: SessionStatus, status: RunStatus) -> list[str]:

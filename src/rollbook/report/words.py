@@ -75,11 +75,13 @@ def warning_lines(scores: RunScores) -> list[str]:
 
 def headline_lines(scores: RunScores) -> list[str]:
     """Return every agent's headline with what qualifies it, and how retried rollouts compare."""
-    lines = []
-    for score in scores.agents:
-        headline = scores.headline(score)
-        lines += [f"{shown(score.agent)}: {_headline(headline)}", *(f"  {line}" for line in _qualified(headline))]
+    lines = [line for score in scores.agents for line in headline_in_words(score.agent, scores.headline(score))]
     return [*lines, *map(retry_line, scores.retries)]
+
+
+def headline_in_words(agent: str, headline: Headline) -> list[str]:
+    """Return an agent's headline, and indented what qualifies it, or why there is none."""
+    return [f"{shown(agent)}: {_headline(headline)}", *(f"  {line}" for line in _qualified(headline))]
 
 
 def _headline(headline: Headline) -> str:

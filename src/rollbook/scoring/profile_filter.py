@@ -3,7 +3,7 @@
 Rules:
 * The language is this small and our own: numbers, the names below, comparisons (also chained: `0.2 < mean < 0.8`),
   `and`, `or`, `not` and parentheses; nothing is ever evaluated as a program.
-* What is undefined for a task (`pass@4` of three samples) makes a comparison undefined, and so a condition that hangs
+* What is undefined for a task (`pass@4` of three rollouts) makes a comparison undefined, and so a condition that hangs
   on it: `or` is true when one side is, `and` false when one side is, whatever the other says; else both are undefined.
 * An error names the column, from 1.
 

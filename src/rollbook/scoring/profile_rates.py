@@ -3,7 +3,7 @@
 Rules:
 * One scored rollout is one sample, whatever is inside it; a masked, failed or missing one is none.
 * pass@k is the unbiased estimate where every reward is 0 or 1, else the largest of the first k; a fraction.
-* With fewer than k samples pass@k is undefined, and never guessed.
+* With fewer than k rollouts pass@k is undefined, and never guessed.
 
 Source: collection.md §6.4, §9.4; Chen et al. 2021 (arXiv:2107.03374), §2.1; cases RC-74, RC-77.
 """
@@ -18,7 +18,7 @@ from rollbook.scoring.profile_filter import PASS
 from rollbook.scoring.spread import mean, sample_std
 
 SHOWN_KS: Final = tuple(1 << power for power in range(11))
-"""The k of which pass@k is told, as far as a task has so many samples."""
+"""The k of which pass@k is told, as far as a task has so many rollouts."""
 
 _BINARY: Final = frozenset((0.0, 1.0))
 
@@ -42,7 +42,7 @@ class TaskRates:
         return _FIGURES[name](self)
 
     def pass_at(self, k: int) -> float | None:
-        """Return pass@k as a fraction, None of fewer than k samples."""
+        """Return pass@k as a fraction, None of fewer than k rollouts."""
         n = len(self.rewards)
         if not 0 < k <= n:
             return None
@@ -51,11 +51,11 @@ class TaskRates:
 
     @property
     def correct(self) -> int | None:
-        """How many samples are right, None where a reward is neither 0 nor 1."""
+        """How many rollouts are right, None where a reward is neither 0 nor 1."""
         return round(sum(self.rewards)) if _BINARY.issuperset(self.rewards) else None
 
     def shown(self) -> dict[int, float]:
-        """Return pass@k for each of `SHOWN_KS` of which there are so many samples."""
+        """Return pass@k for each of `SHOWN_KS` of which there are so many rollouts."""
         correct = self.correct
         if correct is not None:
             return binary_rates(len(self.rewards), correct)
@@ -64,7 +64,7 @@ class TaskRates:
 
 @lru_cache(maxsize=1 << 16)
 def binary_rates(n: int, correct: int) -> dict[int, float]:
-    """Return pass@k for each of `SHOWN_KS` up to `n` samples, `correct` of which are right."""
+    """Return pass@k for each of `SHOWN_KS` up to `n` rollouts, `correct` of which are right."""
     return {k: pass_at_k(n, correct, k) for k in SHOWN_KS if k <= n}
 
 

@@ -1,7 +1,7 @@
 """What a profile comes to, by label and altogether: completeness, pass rates, and what a condition kept.
 
 Rules:
-* A task of fewer than k samples is in no pass@k and is counted beside it.
+* A task of fewer than k rollouts is in no pass@k and is counted beside it.
 * What a condition did not keep is told with the reason: it does not hold, or something in it is undefined, and what.
 
 Source: collection.md §9.4; case RC-74.
@@ -75,7 +75,7 @@ class LabelTotals:
         return self.complete + self.partial + self.missing
 
     def pass_rates(self) -> Mapping[int, tuple[float, int]]:
-        """Return, for each k of which a task has so many samples, pass@k and how many tasks it is the mean of."""
+        """Return, for each k of which a task has so many rollouts, pass@k and how many tasks it is the mean of."""
         for (n, correct), tasks in sorted(self._alike.items()):
             self._add_rates(TaskRates((1.0,) * correct + (0.0,) * (n - correct), n), tasks)
         self._alike.clear()
@@ -110,7 +110,7 @@ class Kept:
             return NOTHING_SCORED
         name = next(name for name in names_in(self.condition) if rates.value(name) is None)
         needed = int(name.removeprefix(PASS)) if name.startswith(PASS) else _FEW
-        return f"{name} of fewer than {needed} samples"
+        return f"{name} of fewer than {'1 rollout' if needed == 1 else f'{needed} rollouts'}"
 
     @property
     def tasks(self) -> int:

@@ -11,6 +11,7 @@ Source: collection.md §5.4, §9.3, §17; cases RC-21, RC-27.
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +41,8 @@ from rollbook.records.run_status import (
     owed_by,
 )
 from rollbook.records.story import NotScored, Story
+from rollbook.scoring.run_headlines import run_headlines
+from rollbook.verbs.coverage_file import chosen_before
 from rollbook.verbs.story import told
 
 _DAMAGES_KEPT: Final = 1000
@@ -58,6 +61,14 @@ class Reading(msgspec.Struct, frozen=True):
     def is_alive(self) -> bool:
         """Whether a process works on the run."""
         return self.rules.live_session is not None
+
+    @property
+    def faults(self) -> tuple[Damage, ...]:
+        """The damage, without what results have that lie alone: no plan was written that they could contradict."""
+        if self.history.manifest is not None or self.paths.materialized_inputs.exists():
+            return self.damage
+        alone = {_damage(error, self.paths) for error in unplanned(self.paths, self.history.standings)}
+        return tuple(one for one in self.damage if one not in alone)
 
 
 def read_run(output: Path, *, with_tokens: bool = True) -> Reading:
@@ -104,8 +115,19 @@ def _is_held(paths: RunPaths) -> bool:
 
 
 def run_status(output: Path) -> RunStatus:
-    """Return how the run at `output` is."""
+    """Return how the run at `output` is, without its headlines."""
+    return _status(read_run(output))
+
+
+def status_with_headlines(output: Path) -> RunStatus:
+    """Return the same with them: what its last session chose to count as zero is counted."""
     reading = read_run(output)
+    counting, min_coverage = chosen_before(reading.paths.coverage)
+    found = run_headlines(reading.history.standings, reading.rules, counting, min_coverage)
+    return replace(_status(reading), headlines=dict(found))
+
+
+def _status(reading: Reading) -> RunStatus:
     history, standings = reading.history, reading.history.standings
     groups, unplanned = standings.counted(reading.rules)
     coverage = coverage_of(groups, unplanned=unplanned)

@@ -46,7 +46,7 @@ def test_an_import_is_one_json_document_on_request(tmp_path, capsys):
     assert exit_code_of(words) == 0
 
     told = json.loads(capsys.readouterr().out)
-    assert (told["rollouts"], told["scored"], told["missing"], told["form"]) == (4, 4, 0, "inspect_ai")
+    assert (told["expected"], told["scored"], told["missing"], told["form"]) == (4, 4, 0, "inspect_ai")
 
 
 def test_status_and_explain_read_an_imported_run(imported, capsys):

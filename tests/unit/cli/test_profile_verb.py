@@ -40,13 +40,13 @@ def test_tasks_with_too_few_samples_are_told_in_text_and_json(run, capsys):
     words = ["eval", "profile", str(run), "--allow-partial-rollouts", "--keep", "pass@4>0"]
     assert exit_code_of(words) == 0
     said = capsys.readouterr().out
-    assert "(1 of 3 tasks have fewer than 4 samples and are not in it)" in said
-    assert "1 not kept because it is undefined: pass@4 of fewer than 4 samples" in said
+    assert "(1 of 3 tasks have fewer than 4 rollouts and are not in it)" in said
+    assert "1 not kept because it is undefined: pass@4 of fewer than 4 rollouts" in said
 
     assert exit_code_of([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["keep"]["undefined"] == {"pass@4 of fewer than 4 samples": 1}
-    assert told["labels"][0]["pass_at_k"]["4"] == {"value": 0.5, "tasks": 2, "tasks_with_fewer_samples": 1}
+    assert told["keep"]["undefined"] == {"pass@4 of fewer than 4 rollouts": 1}
+    assert told["agents"][0]["pass_at_k"][2] == {"k": 4, "value": 0.5, "tasks": 2, "short_tasks": 1}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_an_imported_run_is_profiled_like_any_other(tmp_path, capsys):
     assert exit_code_of(["eval", "profile", output, "--json", "--keep", "pass@2 >= 1"]) == 0
 
     told = json.loads(capsys.readouterr().out.partition("{")[2].join(["{", ""]))
-    assert (told["labels"][0]["label"], told["labels"][0]["mean_reward"]) == ("sums", pytest.approx(2 / 3))
+    assert (told["agents"][0]["agent"], told["agents"][0]["mean_reward"]) == ("sums", pytest.approx(2 / 3))
     assert told["keep"]["kept"] == 4
 
 

@@ -181,5 +181,5 @@ def test_the_mean_that_is_shown_is_that_of_the_run(folder):
     with verifying(judge_is_down([1, 2]), verify=lambda _row: {"reward": 0.5}) as stub:
         held_run(folder, stub)
         answer = reverified(stub, folder.output, None, *APPEND)
-    assert "mean reward 0.7500 over 4 of 4" in answer.out
+    assert "0.750 ± " in answer.out
     assert "2/2 finished (100%) · mean reward 0.750 over 4" in answer.err

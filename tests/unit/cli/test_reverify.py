@@ -198,7 +198,10 @@ def test_a_folder_without_a_manifest_is_judged(tmp_path, again, stub):
     folder = foreign(tmp_path, [scored(0), scored(1, 0.0)])
     report = told(reverified(stub, folder.output, again, "--json"))
     assert (report["selected"], report["delta"]["up"]) == (2, 1)
-    assert report["coverage"] == {"planned": 4, "scored": 2, "masked": 0}
+    assert (report["coverage"]["expected"], report["coverage"]["scored"]) == (4, 2)
+    (headline,) = report["headlines"]
+    assert (headline["agent"], headline["value"], headline["measured"]) == (AGENT, None, 2)
+    assert headline["bounds"] is not None
 
 
 def test_rows_beside_their_inputs_need_no_companion_names(tmp_path, again, stub):
@@ -383,5 +386,5 @@ def test_the_mean_that_a_resume_shows_is_the_one_that_it_ends_with(folder, again
     reverified(stub, folder.output, again, "--limit", "2")
     answer = reverified(stub, folder.output, again, "--resume")
 
-    assert "mean reward 0.2500 over 4 of 4" in answer.out
+    assert "0.250 ± 0.250 over 4 tasks, 95 % interval" in answer.out
     assert "4/4 finished (100%) · mean reward 0.250 over 4" in answer.err

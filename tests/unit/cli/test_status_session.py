@@ -155,7 +155,7 @@ def reading(monkeypatch):
     def not_scored(output):
         return (NotScored("untouched", owed=True, count=1, first=(RolloutKey(0, 0),)),)
 
-    verbs = SimpleNamespace(run_status=told(run_of_six()), story_of=story_of, not_scored=not_scored)
+    verbs = SimpleNamespace(status_with_headlines=told(run_of_six()), story_of=story_of, not_scored=not_scored)
     monkeypatch.setitem(sys.modules, "rollbook.verbs.status", verbs)
 
 

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from rollbook.records.headline import Measured
 from rollbook.records.run_status import GroupStatus, RunState
 from rollbook.records.standing import Coverage
 from rollbook.report.status_json import recovery, status_json
 from rollbook.report.status_text import DAMAGE_SHOWN, status_text
 from rollbook.report.status_words import WIDTH, duration, law_in_words
+from rollbook.scoring.headline import headline_of
 from statuses import OUTPUT, SIX, damaged, finished, run_of_six
 
 COMMAND = "Go on: gym eval run -i a.jsonl --resume --output out/rollouts.jsonl"
@@ -34,7 +36,7 @@ def test_a_run_is_told_with_its_law_its_agents_its_sessions_and_what_a_resume_wo
         "",
         "Agents",
         "  math_agent on math_env: 2 of 6 rollouts scored (3 failed (2 agent_run_error, 1",
-        "    skipped), 1 untouched), mean reward 0.500",
+        "    skipped), 1 untouched)",
         "",
         "Sessions",
         "  1: 2026-09-20T10:00:00Z to 2026-09-20T10:05:00Z, interrupted: SIGTERM, node7",
@@ -186,8 +188,17 @@ def test_text_from_data_cannot_drive_the_terminal():
     assert "\\x1b[31mred" in text
 
 
-def test_a_mean_of_nothing_is_not_available():
-    assert "mean reward n/a" in status_text([run_of_six(groups=(GroupStatus(None, None, SIX, None),))])
+def test_a_mean_stands_with_its_error_and_is_withheld_below_the_share_that_a_headline_speaks_for():
+    headlines = {name: headline_of(Measured(0.5, 0.1, 4, 12, planned)) for name, planned in (("a", 12), ("b", 24))}
+    text = " ".join(status_text([run_of_six(headlines=headlines)]).split())
+    assert "a: 0.500 ± 0.100 over 4 tasks, 95 % interval 0.182 to 0.818" in text
+    assert "b: no headline 12 of 24 rollouts are measured (50.0 %), and --min-coverage asks for 95 %" in text
+    assert "observed all the same: 0.500 ± 0.100 were the others all 0 or all 1, it would be 0.250 to 0.750" in text
+
+
+def test_a_headline_of_nothing_says_that_nothing_is_scored():
+    nothing = {"a": headline_of(Measured(None, None, 0, 0, 6))}
+    assert "a: no headline nothing is scored" in " ".join(status_text([run_of_six(headlines=nothing)]).split())
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_a_condition_keeps_tasks_and_tells_what_it_could_not_decide(hard_and_eas
     came_to = profiled(hard_and_easy, keep="pass@4>=0.5", export=export, allow_partial_rollouts=True)
 
     assert (came_to.kept.kept, came_to.kept.dropped) == (1, 1)
-    assert came_to.kept.undefined == Counter({"pass@4 of fewer than 4 samples": 1, "no rollout of it is scored": 1})
+    assert came_to.kept.undefined == Counter({"pass@4 of fewer than 4 rollouts": 1, "no rollout of it is scored": 1})
     assert came_to.kept.tasks == 4
     assert lines_of(export) == [
         {
