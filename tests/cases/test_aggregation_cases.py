@@ -99,6 +99,32 @@ def test_zeros_that_a_run_counted_are_counted_by_the_aggregation_as_well(tmp_pat
         assert stub.aggregated[-1] == asked
 
 
+def test_damaged_files_end_with_5_and_give_no_headline(tmp_path):
+    """RC-21."""
+    with serving() as stub:
+        folder = collected(tmp_path, stub)
+    plan = folder.output.with_name("r_materialized_inputs.jsonl")
+    plan.write_bytes(plan.read_bytes().replace(b"1", b"7", 1))
+    answer = aggregate(folder.output, tmp_path / "all" / "r.jsonl", "--no-health-check")
+    assert answer.code == 5
+    assert "no headline" in answer.out
+    assert "are damaged; gym eval status" in answer.out
+    told = json.loads((tmp_path / "all" / "r_coverage.json").read_bytes())
+    assert told["damaged"] == [str(folder.output)]
+    assert told["groups"][0]["headline"]["value"] is None
+    assert not (tmp_path / "all" / "r_manifest.json").exists()
+
+
+def test_results_that_lie_alone_are_not_damaged(tmp_path):
+    with serving() as stub:
+        folder = collected(tmp_path, stub)
+    alone = tmp_path / "alone" / "rollouts.jsonl"
+    alone.parent.mkdir()
+    alone.write_bytes(folder.output.read_bytes())
+    answer = aggregate(alone, tmp_path / "all" / "r.jsonl", "--no-health-check")
+    assert (answer.code, "no headline" in answer.out) == (0, False)
+
+
 def test_nobody_is_asked_where_there_is_nothing_to_score(tmp_path):
     folder = built(tmp_path, 2)
     with serving() as stub:

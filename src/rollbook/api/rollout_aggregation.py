@@ -43,12 +43,13 @@ from rollbook.verbs.batch_status import read_batch_status, with_aggregation, wri
 from rollbook.verbs.light_rows import Serving
 from rollbook.verbs.merged_run import without_merged
 from rollbook.verbs.metrics_file import LocalEntry, write_metrics
-from rollbook.verbs.shard_coverage import summed
+from rollbook.verbs.shard_coverage import GroupReport, summed
 from rollbook.verbs.shard_files import refuse_over_run, shard_files
 from rollbook.verbs.shard_groups import MetricsGroup, Shard
 
 _NO_DEPLOYMENT: Final = "computed without the server, which was not asked: what any server computes"
 _FAILED: Final = "the server's own metrics are missing; these are the ones that any server computes"
+_DAMAGED_NAMED: Final = 3
 
 
 class RolloutAggregationHelper:
@@ -143,9 +144,11 @@ class _Aggregating:
         counting = Counting(frozenset(settings.count_failure_classes_as_zero), settings.count_missing_rollouts_as_zero)
         with Aggregation(read.shards, counting, serving) as found:
             self._notes += found.notes
-            groups = found.reports(settings.min_coverage)
+            groups = _withheld(found.reports(settings.min_coverage), read.damaged)
             outputs = tuple(shard.output for shard in read.shards)
-            result = AggregationResult(outputs, groups, summed(group.coverage for group in groups))
+            result = AggregationResult(
+                outputs, groups, summed(group.coverage for group in groups), damaged=read.damaged
+            )
             folds = [shard.standings for shard in read.shards]
             self._notes += without_failures(counting, folds, result.coverage.failed_by_class)
             self._write_coverage(result)
@@ -248,6 +251,15 @@ def _raise_failures(result: AggregationResult) -> None:
 
 
 def name_of(entry: JsonObject) -> str:
+def _withheld(groups: tuple[GroupReport, ...], damaged: Sequence[Path]) -> tuple[GroupReport, ...]:
+    """Return the groups without headlines where files of a shard cannot be believed."""
+    if not damaged:
+        return groups
+    named = ", ".join(map(str, damaged[:_DAMAGED_NAMED])) + (", …" if len(damaged) > _DAMAGED_NAMED else "")
+    why = f"files of {named} are damaged; gym eval status names each place"
+    return tuple(replace(group, headline=replace(group.headline, withheld=why)) for group in groups)
+
+
     """Return what an entry of aggregate metrics is called."""
     agent = entry.get(AGENT_REF_KEY)
     return str(agent.get("name") if isinstance(agent, Mapping) else entry.get(NG_ENVIRONMENT_SERVER_KEY))

@@ -18,7 +18,8 @@ from rollbook.verbs.shard_coverage import GroupReport
 class AggregationResult:
     """What came of it: the shards that were read, each group's counts and headline, metrics, files and notes.
 
-    `metrics` are the entries of the metrics file; those that were computed here are without the entries of tasks.
+    `damaged` are the shards whose files cannot be believed: headlines are withheld then. `metrics` are the entries of
+    the metrics file; those that were computed here are without the entries of tasks.
     """
 
     shards: tuple[Path, ...]
@@ -27,6 +28,7 @@ class AggregationResult:
     files: Mapping[str, Path] = field(default_factory=dict)
     metrics: tuple[JsonObject, ...] = ()
     notes: tuple[str, ...] = ()
+    damaged: tuple[Path, ...] = ()
 
     def to_json(self) -> JsonObject:
         """Return what became of the rollouts, as the coverage report says it."""
@@ -35,6 +37,7 @@ class AggregationResult:
             "schema_version": 1,
             **counts(self.coverage, imputed),
             "shards": [str(shard) for shard in self.shards],
+            "damaged": [str(shard) for shard in self.damaged],
             "groups": [_group(group) for group in self.groups],
         }
 

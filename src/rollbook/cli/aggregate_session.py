@@ -18,7 +18,7 @@ from rollbook.cli.event_loop import in_event_loop
 from rollbook.cli.terminal import note, say, say_error, say_json
 from rollbook.config.collection import RolloutAggregationConfig
 from rollbook.config.settings import settings_from
-from rollbook.errors import RunError
+from rollbook.errors import DamagedRunError, RunError
 from rollbook.report.aggregate_text import aggregate_text
 
 _RARELY: Final = 100_000
@@ -53,9 +53,9 @@ def show_aggregation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) 
             raise
         _show(error.result, as_json=as_json)
         say_error(str(error))
-        return error.exit_code
+        return DamagedRunError.exit_code if error.result.damaged else error.exit_code
     _show(result, as_json=as_json)
-    return 0
+    return DamagedRunError.exit_code if result.damaged else 0
 
 
 def _settings_given(given: Mapping[str, Any]) -> dict[str, object]:
@@ -75,5 +75,5 @@ def _show(result: AggregationResult, *, as_json: bool) -> None:
         return
     for text in result.notes:
         note(text)
-    headlines = [(group.label, group.coverage, group.headline) for group in result.groups]
+    headlines = [(group.label, group.headline) for group in result.groups]
     say(aggregate_text(len(result.shards), result.coverage, headlines, result.metrics, result.files))

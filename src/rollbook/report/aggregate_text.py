@@ -14,8 +14,7 @@ from typing import Final
 from rollbook.records.coverage import Coverage
 from rollbook.records.headline import Headline
 from rollbook.records.json_values import JsonObject
-from rollbook.report.words import headline_lines, number, shown
-from rollbook.scoring.tally import AgentScore, RunScores
+from rollbook.report.words import headline_in_words, number, shown
 
 _KEYS_SHOWN: Final = 12
 
@@ -23,36 +22,16 @@ _KEYS_SHOWN: Final = 12
 def aggregate_text(
     shards: int,
     coverage: Coverage,
-    headlines: Iterable[tuple[str, Coverage, Headline]],
+    headlines: Iterable[tuple[str, Headline]],
     metrics: Sequence[JsonObject],
     files: Mapping[str, Path],
 ) -> str:
     """Return the report."""
     lines = [f"{shards} {'run' if shards == 1 else 'runs'}, {_counted(coverage)}"]
-    lines += headline_lines(_scores(list(headlines)))
+    lines += [line for name, headline in headlines for line in headline_in_words(name, headline)]
     lines += [line for entry in metrics for line in _key_metrics(entry)]
     lines += [f"{name}: {shown(path)}" for name, path in files.items()]
     return "\n".join(lines)
-
-
-def _scores(headlines: Sequence[tuple[str, Coverage, Headline]]) -> RunScores:
-    least = next((headline.min_coverage for _, _, headline in headlines), None)
-    return RunScores(tuple(_score(*one) for one in headlines), (), least)
-
-
-def _score(name: str, coverage: Coverage, headline: Headline) -> AgentScore:
-    observed = headline.observed
-    return AgentScore(
-        agent=name,
-        tasks=observed.tasks,
-        scored_tasks=observed.tasks,
-        mean=observed.mean,
-        standard_error=observed.standard_error,
-        pass_at_k=(),
-        coverage=coverage,
-        imputed=observed.imputed,
-        within_unit=observed.within_unit,
-    )
 
 
 def _counted(coverage: Coverage) -> str:

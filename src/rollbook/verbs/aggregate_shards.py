@@ -52,6 +52,11 @@ class ReadShards:
     notes: tuple[str, ...]
 
     @property
+    def damaged(self) -> tuple[Path, ...]:
+        """The outputs whose files cannot be believed."""
+        return tuple(shard.output for shard in self.shards if shard.is_damaged)
+
+    @property
     def have_records(self) -> bool:
         """Whether anything was recorded, so that there may be something to score or to count."""
         return any(shard.standings.records for shard in self.shards)
@@ -75,12 +80,11 @@ def read_shards(
             notes.append(f"{output} holds no rollout, and is passed over")
             continue
         rules = replace(reading.rules, retry_terminal_timeouts=True) if retry_terminal_timeouts else reading.rules
-        shards.append(Shard(reading.paths, reading.history.standings, rules))
-        notes += [f"{damage.place}: {damage.what}" for damage in reading.damage[:_DAMAGES_TOLD]]
-        if len(reading.damage) > _DAMAGES_TOLD:
-            notes.append(
-                f"{output}: {len(reading.damage) - _DAMAGES_TOLD} more places are damaged; see gym eval status"
-            )
+        faults = reading.faults
+        shards.append(Shard(reading.paths, reading.history.standings, rules, is_damaged=bool(faults)))
+        notes += [f"{fault.place}: {fault.what}" for fault in faults[:_DAMAGES_TOLD]]
+        if len(faults) > _DAMAGES_TOLD:
+            notes.append(f"{output}: {len(faults) - _DAMAGES_TOLD} more places are damaged; see gym eval status")
     if not shards:
         raise ConfigPathNotFoundError(f"none of the files holds a rollout: {', '.join(map(str, outputs[:3]))}")
     if inventory is not None:

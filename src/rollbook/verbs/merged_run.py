@@ -4,8 +4,8 @@ Rules:
 * Rows are copied byte for byte, by task and repeat; of a rollout with a result its failures are left out, and of one
   that several shards failed on, those of the shard whose failure stands.
 * The manifest says `merged`: records name the runs that they are of, and a resume refuses the whole.
-* What is no one run is none: where two servers number their tasks alike, or a result is in no plan, results alone are
-  written, and it is said why.
+* What is no one run is none: where two servers number their tasks alike, a result is in no plan, or a shard is damaged,
+  results alone are written, and it is said why.
 * The files appear whole, the manifest first: whatever lies there afterwards may be merged anew.
 
 Source: collection.md §6.2, §1.8.
@@ -46,6 +46,9 @@ _NOT_RESUMABLE: Final = "it was merged of other runs by gym eval aggregate; resu
 _ALIKE: Final = (
     "servers of the shards number their tasks alike, so the merged rows are no run of one plan: gym eval status and "
     "compare read the shards"
+)
+_DAMAGED: Final = (
+    "files of shards are damaged, so the merged rows are written without plan and manifest, and are no run"
 )
 _PLANLESS: Final = (
     "results are in no plan that lies beside a shard, so the merged rows have none, and nothing tells what is missing "
@@ -182,6 +185,8 @@ class _Merging:
 
     def why_no_run(self, plans: Sequence[PlanIndex]) -> str | None:
         """Return why what is merged is no run, None where it is one."""
+        if any(shard.is_damaged for shard in self._shards):
+            return _DAMAGED
         named = merge(*(_distinct(merge(group.keys, group.planned)) for group in self._groups))
         if len(self._groups) > 1 and any(first == second for first, second in pairwise(named)):
             return _ALIKE

@@ -36,6 +36,8 @@ class Shard:
     rules: Rules
     is_inventory: bool = False
     """Whether it is the plan of all shards that have none of their own, and ran nothing."""
+    is_damaged: bool = False
+    """Whether its files cannot be believed."""
 
     @property
     def output(self) -> Path:

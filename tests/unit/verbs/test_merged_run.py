@@ -3,6 +3,8 @@ import json
 import pytest
 
 from rollbook.errors import InputError
+from rollbook.ledger.digests import sha256_of
+from rollbook.ledger.manifest_store import write_manifest
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.disposition import Disposition
 from rollbook.records.identity import RolloutKey
@@ -23,7 +25,10 @@ def task(number, *repeats, **fields):
 
 def shard(folder, name, rollouts):
     """Return a run of its own name, whose rows name it."""
-    return SavedRun(folder / name, rollouts, run_id=name)
+    run = SavedRun(folder / name, rollouts, run_id=name)
+    digest = run.manifest.plan.model_copy(update={"sha256": sha256_of(run.paths.materialized_inputs)})
+    write_manifest(run.paths.manifest, run.manifest.model_copy(update={"plan": digest}))
+    return run
 
 
 def merged(folder, *outputs):
@@ -148,6 +153,15 @@ def test_results_in_no_plan_are_merged_without_one_and_it_is_said(tmp_path, shar
     paths, made = merged(tmp_path, *shards, alone)
     assert (made.rows, made.is_run) == (4, False)
     assert "--materialized-inputs" in made.notes[0]
+    assert not paths.manifest.exists()
+
+
+def test_rows_of_damaged_shards_are_no_run(tmp_path, shards):
+    paths, _ = merged(tmp_path, *shards)
+    append(shards[0], {"no": "rollout"})
+    paths, made = merged(tmp_path, *shards)
+    assert (made.rows, made.is_run) == (3, False)
+    assert "damaged" in made.notes[0]
     assert not paths.manifest.exists()
 
 
