@@ -214,9 +214,36 @@ def test_a_merge_that_cannot_be_written_leaves_what_was_there(tmp_path):
     merged = tmp_path / "all.jsonl"
     merged.write_text("before\n")
     answer = aggregate(folder.output, merged, "--no-health-check")
-    assert answer.code == 0
+    assert (answer.code, merged.read_text()) == (1, "before\n")
+    assert "1 of its rows are in none of the files to aggregate" in answer.err
+    merged.write_text("\n")
+    assert aggregate(folder.output, merged, "--no-health-check").code == 0
     assert rows_of(merged) == rows_of(folder.output)
     merged.unlink()
     merged.mkdir()
     assert aggregate(folder.output, merged, "--no-health-check").code == 1
     assert not list(tmp_path.glob(".all*"))
+
+
+def test_metrics_and_coverage_that_a_run_has_are_not_replaced_by_what_is_computed_without_its_servers(tmp_path):
+    with serving() as stub:
+        folder = collected(tmp_path, stub)
+        companions = ("r_aggregate_metrics.json", "r_coverage.json")
+        before = [folder.output.with_name(name).read_bytes() for name in companions]
+        answer = aggregate(folder.output, folder.output, "--no-merge", "--no-health-check")
+        assert answer.code == 1
+        assert "they are kept" in answer.err
+        assert [folder.output.with_name(name).read_bytes() for name in companions] == before
+        answer = aggregate(folder.output, folder.output, "--no-merge", "--no-health-check", servers=stub.overrides)
+        assert answer.code == 0
+        assert "stays as it is" in answer.err
+        assert [folder.output.with_name(name).read_bytes() for name in companions] == before
+
+
+def test_no_file_of_a_run_is_written_over_by_merged_rows(tmp_path):
+    folder = built(tmp_path, 2, [scored(0)], [failed(1)])
+    files = {path: path.read_bytes() for path in folder.folder.iterdir() if path.is_file()}
+    for path in (path for path in files if path != folder.output):
+        answer = aggregate(folder.output, path, "--no-health-check")
+        assert (answer.code, "give another --output" in answer.err) == (1, True), (path, answer.text)
+    assert {path: path.read_bytes() for path in folder.folder.iterdir() if path.is_file()} == files

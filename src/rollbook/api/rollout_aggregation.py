@@ -46,10 +46,11 @@ from rollbook.verbs.metrics_file import LocalEntry, write_metrics
 from rollbook.verbs.shard_coverage import GroupReport, summed
 from rollbook.verbs.shard_files import refuse_over_run, shard_files
 from rollbook.verbs.shard_groups import MetricsGroup, Shard
+from rollbook.verbs.shard_output import own_reports, refuse_file_of_run, refuse_lost_rows
 
 _NO_DEPLOYMENT: Final = "computed without the server, which was not asked: what any server computes"
-_FAILED: Final = "the server's own metrics are missing; these are the ones that any server computes"
 _DAMAGED_NAMED: Final = 3
+_FAILED: Final = "the server's own metrics are missing; these are the ones that any server computes"
 
 
 class RolloutAggregationHelper:
@@ -75,9 +76,12 @@ async def aggregate_shards(
     The head server is the one of `global_config`.
     """
     output = Path(settings.output_jsonl_fpath)
+    refuse_file_of_run(output)
     if settings.merge_shards:
         refuse_over_run(output)
     files = shard_files(settings.input_glob, output, merging=settings.merge_shards)
+    if settings.merge_shards:
+        refuse_lost_rows(output, files.outputs)
     outputs, passed_over = without_merged(files.outputs)
     inventory = settings.materialized_inputs_jsonl_fpath
     read = read_shards(
@@ -135,6 +139,7 @@ class _Aggregating:
         self._clock = clock
         self._notes = notes
         self._over = threading.Event()
+        self._own = own_reports(paths.output, merging=settings.merge_shards)
 
     async def carried_out(
         self, read: ReadShards, transport: Transport | None, serving: Serving | None
@@ -151,8 +156,7 @@ class _Aggregating:
             )
             folds = [shard.standings for shard in read.shards]
             self._notes += without_failures(counting, folds, result.coverage.failed_by_class)
-            self._write_coverage(result)
-            result = replace(result, files={"coverage": self._paths.coverage}, notes=tuple(self._notes))
+            result = replace(result, files=self._write_coverage(result), notes=tuple(self._notes))
             self._refuse_incomplete(result)
             entries = await self._metrics(found, transport) if found.counted else []
             if settings.merge_shards:
@@ -160,17 +164,27 @@ class _Aggregating:
                 merged = await in_thread(self._over, lambda: found.write_merged(self._paths, now))
                 self._notes += merged.notes
         if not entries:
-            self._paths.aggregate_metrics.unlink(missing_ok=True)
-            self._notes.append("nothing is scored: there are no metrics")
+            self._have_no_metrics()
         self._refresh(read.shards, entries)
         files, notes = self._files(result, entries), tuple(self._notes)
         result = await self._checked(replace(result, metrics=tuple(entries), files=files, notes=notes))
         _raise_failures(result)
         return result
 
-    def _write_coverage(self, result: AggregationResult) -> None:
-        with whole_file(self._paths.coverage) as file:
+    def _have_no_metrics(self) -> None:
+        kept = self._own.keep_metrics()
+        if not kept:
+            self._paths.aggregate_metrics.unlink(missing_ok=True)
+        self._notes.append(f"nothing is scored: there are no metrics{' but those that the run has' if kept else ''}")
+
+    def _write_coverage(self, result: AggregationResult) -> dict[str, Path]:
+        path = self._paths.coverage
+        if self._own.keep_coverage():
+            self._notes.append(f"{path} is the run's own report, and stays as it is")
+            return {}
+        with whole_file(path) as file:
             file.write(msgspec.json.format(msgspec.json.encode(result.to_json()), indent=2) + b"\n")
+        return {"coverage": path}
 
     def _refuse_incomplete(self, result: AggregationResult) -> None:
         coverage = result.coverage
@@ -184,6 +198,7 @@ class _Aggregating:
     async def _metrics(self, found: Aggregation, transport: Transport | None) -> list[JsonObject]:
         with ExitStack() as holding:
             entries = await all_of(self._entry(found, group, transport, holding) for group in found.counted)
+            self._own.refuse_others(entries)
             path = self._paths.aggregate_metrics
             return await in_thread(self._over, lambda: write_metrics(path, entries, self._over.is_set))
 
@@ -236,6 +251,15 @@ class _Aggregating:
         return replace(result, notes=(*result.notes, *notes), files=files)
 
 
+def _withheld(groups: tuple[GroupReport, ...], damaged: Sequence[Path]) -> tuple[GroupReport, ...]:
+    """Return the groups without headlines where files of a shard cannot be believed."""
+    if not damaged:
+        return groups
+    named = ", ".join(map(str, damaged[:_DAMAGED_NAMED])) + (", …" if len(damaged) > _DAMAGED_NAMED else "")
+    why = f"files of {named} are damaged; gym eval status names each place"
+    return tuple(replace(group, headline=replace(group.headline, withheld=why)) for group in groups)
+
+
 def _raise_failures(result: AggregationResult) -> None:
     """Tell of every server that gave no metrics, once what was computed is on disk."""
     failures = [(entry, error) for entry in result.metrics if isinstance(error := entry.get(ERROR_KEY), Mapping)]
@@ -251,15 +275,6 @@ def _raise_failures(result: AggregationResult) -> None:
 
 
 def name_of(entry: JsonObject) -> str:
-def _withheld(groups: tuple[GroupReport, ...], damaged: Sequence[Path]) -> tuple[GroupReport, ...]:
-    """Return the groups without headlines where files of a shard cannot be believed."""
-    if not damaged:
-        return groups
-    named = ", ".join(map(str, damaged[:_DAMAGED_NAMED])) + (", …" if len(damaged) > _DAMAGED_NAMED else "")
-    why = f"files of {named} are damaged; gym eval status names each place"
-    return tuple(replace(group, headline=replace(group.headline, withheld=why)) for group in groups)
-
-
     """Return what an entry of aggregate metrics is called."""
     agent = entry.get(AGENT_REF_KEY)
     return str(agent.get("name") if isinstance(agent, Mapping) else entry.get(NG_ENVIRONMENT_SERVER_KEY))

@@ -43,17 +43,5 @@ class AggregationResult:
 
 
 def _group(group: GroupReport) -> JsonObject:
-    headline, observed = group.headline, group.headline.observed
-    interval, bounds = headline.interval, headline.bounds
-    told: JsonObject = {
-        "value": headline.value,
-        "withheld": headline.withheld,
-        "mean": observed.mean,
-        "standard_error": observed.standard_error,
-        "interval_95": None if interval is None else [interval.low, interval.high],
-        "bounds": None if bounds is None else [bounds.low, bounds.high],
-        "tasks": observed.tasks,
-        "coverage": headline.coverage,
-        "min_coverage": headline.min_coverage,
-    }
-    return {"label": group.label, "server": group.server, **counts(group.coverage, group.imputed), "headline": told}
+    head = {"agent": group.label, "server": group.server}
+    return head | counts(group.coverage, group.imputed) | {"headline": group.headline.to_json()}

@@ -85,6 +85,13 @@ def refuse_files_of_others(output: Path) -> None:
         )
 
 
+def run_that_writes(path: Path) -> Path | None:
+    """Return the output of the run, if there is one, of which another file has this name; links are followed."""
+    real = _followed(path)
+    named = (owner for owner in _writers_of(real, real) if owner != real)
+    return next((owner for owner in named if owner.is_file() or set(_history_of(owner)) - {real}), None)
+
+
 def _others(output: Path) -> Iterator[Path]:
     """Yield the outputs of other runs that share a file with a run at `output`."""
     of_stem = output.with_name(_output_name_at(output))
