@@ -9,9 +9,11 @@ Rules:
 Source: collection.md §6.4.
 """
 
-from collections.abc import Callable, Iterable
-from itertools import pairwise
-from operator import lt
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress, pairwise
+from operator import itemgetter, lt
+from typing import Any, Final, NoReturn
 
 import msgspec
 
@@ -23,7 +25,7 @@ from rollbook.scoring.aggregate import AggregateMetrics, default_key_metrics
 from rollbook.scoring.performance import PerfColumns
 from rollbook.scoring.repeats import entries_of
 from rollbook.scoring.streamed_repeats import Repeats
-from rollbook.scoring.streamed_shape import Flat, Names, RowShape, Text, relaid
+from rollbook.scoring.streamed_shape import HEAD, Flat, Names, RowShape, Text, relaid
 from rollbook.scoring.streamed_tasks import TaskEntries
 
 Sink = Callable[[bytes], object]
@@ -32,6 +34,8 @@ Expected = Callable[[int], int | None]
 """How many rollouts of a task were planned; tasks are asked for in order."""
 Shown = Callable[[int, Text], msgspec.Raw]
 """What an entry shows of a task, by its number and the first of its rows that measure."""
+_BEFORE_ALL: Final = (-1, -1)
+_TASK: Final = itemgetter(0)
 
 
 def _unknown(task: int) -> int | None:  # noqa: ARG001  nothing is known of any task
@@ -57,7 +61,7 @@ class StreamedMetrics:
         self._perf = PerfColumns()
         self._masked_indices: set[int] = set()
         self._counts = _Counts()
-        self._task = -1
+        self._last = _BEFORE_ALL
         self._rows: list[Flat] = []
         self._first: Text = b""
 
@@ -71,55 +75,73 @@ class StreamedMetrics:
         """
         self.add_all((row,))
 
-    def add_all(self, rows: Iterable[Text]) -> None:
-        """Take rows in, as `add` does one."""
-        shape = self._shape
-        read_row = shape.read
-        for row in rows:
-            read = read_row(row)
-            if shape.names is not self._names:
-                self._rename()
-            if read[0] != self._task:
-                self._begin_task(read)
-            if not self._first and not read[2]:
-                self._first = row
-            self._rows.append(read)
+    def add_all(self, texts: Sequence[Text]) -> None:
+        """Take rows in, as `add` does one: so many of them as may be held together."""
+        shape, rows = self._shape, self._rows
+        there = len(rows)
+        read = shape.read_all(texts)
+        if shape.names is not self._names:
+            rows = self._rename()
+        if not read:
+            return
+        self._check_order(read)
+        if rows and read[-1][0] == rows[0][0]:
+            self._first = self._first or _first_measured(read, texts)
+            rows += read
+            return
+        rows += read
+        first_open = bisect_left(rows, read[-1][0], key=_TASK)
+        ended, self._rows = rows[:first_open], rows[first_open:]
+        firsts = [b""] * there + list(texts)
+        if self._first:
+            firsts[next(at for at, row in enumerate(rows) if not row[2])] = self._first
+        self._end_tasks(ended, firsts)
+        self._first = _first_measured(self._rows, firsts[first_open:])
 
-    def _rename(self) -> None:
+    def _rename(self) -> list[Flat]:
         """Lay the rows that wait as the next ones are."""
         before, self._names = self._names, self._shape.names
         self._repeats.settle(before)
         self._rows = [relaid(row, before, self._names) for row in self._rows]
         self._entries = TaskEntries(self._names)
+        return self._rows
 
-    def _begin_task(self, read: Flat) -> None:
-        if read[0] < self._task:
-            raise InputError(f"rollout {RolloutKey(*read[:2])} comes after task {self._task}: rows are sorted by task")
-        self._end_task()
-        self._task = read[0]
+    def _check_order(self, rows: Sequence[Flat]) -> None:
+        keys = [row[:2] for row in rows]
+        if not (self._last < keys[0] and all(map(lt, keys, keys[1:]))):
+            _refuse_disorder([self._last, *keys])
+        self._last = keys[-1]
 
-    def _end_task(self) -> None:
-        rows, first = self._rows, self._first
+    def _end_tasks(self, rows: Sequence[Flat], texts: Sequence[Text]) -> None:
+        """Take in the rows of whole tasks; `texts` are theirs, or those of the first of each task that measures."""
         if not rows:
             return
-        self._rows, self._first = [], b""
         columns = list(zip(*rows, strict=True))
-        _refuse_disorder(self._task, columns[1])
         self._add_perfs(columns[3])
         if any(columns[2]):
-            masked = [row for row in rows if row[2]]
-            rows = [row for row in rows if not row[2]]
-            columns = list(zip(*rows, strict=True))
-            self._masked_indices.update(row[1] for row in masked)
-            self._counts.masked += len(masked)
-        if not rows:
-            self._counts.masked_tasks += 1
-            return
-        self._counts.measured += len(rows)
-        self._counts.measured_tasks += 1
-        self._repeats.add(rows, self._names)
-        sample = self._shape.sample(first) if self._shown is None else self._shown(self._task, first)
-        self._sink(self._entries.entry(rows, columns, sample, self._expected(self._task)))
+            measured = [not masked for masked in columns[2]]
+            self._note_masked(columns, measured)
+            columns = [tuple(compress(column, measured)) for column in columns]
+            texts = list(compress(texts, measured))
+            if not texts:
+                return
+        tasks = columns[0]
+        self._counts.measured += len(tasks)
+        self._repeats.add(columns, self._names)
+        starts = [0, *(at for at, (one, other) in enumerate(pairwise(tasks), 1) if one != other)]
+        self._counts.measured_tasks += len(starts)
+        infos = self._entries.infos(columns)
+        for start, stop in zip(starts, [*starts[1:], len(tasks)], strict=True):
+            task, first = tasks[start], texts[start]
+            sample = self._shape.sample(first) if self._shown is None else self._shown(task, first)
+            columns_of_task = [column[start:stop] for column in columns[HEAD:]]
+            self._sink(self._entries.entry(task, columns_of_task, infos[start:stop], sample, self._expected(task)))
+
+    def _note_masked(self, columns: Sequence[tuple[Any, ...]], measured: Sequence[bool]) -> None:
+        masked = [not one for one in measured]
+        self._masked_indices.update(compress(columns[1], masked))
+        self._counts.masked += sum(masked)
+        self._counts.masked_tasks += len(set(columns[0])) - len(set(compress(columns[0], measured)))
 
     def _add_perfs(self, perfs: tuple[object, ...]) -> None:
         if perfs.count(None) == len(perfs):
@@ -130,7 +152,8 @@ class StreamedMetrics:
 
     def end(self) -> AggregateMetrics:
         """Return the metrics, without the entries of tasks, which the sink has by then; no row comes after this."""
-        self._end_task()
+        rows, self._rows = self._rows, []
+        self._end_tasks(rows, [self._first] * len(rows))
         self._repeats.settle(self._names)
         coverage, perf = self._counts.coverage(), self._perf.summary()
         if not self._counts.measured:
@@ -168,13 +191,18 @@ class _Counts:
         }
 
 
-def _refuse_disorder(task: int, rollouts: tuple[int, ...]) -> None:
-    if all(map(lt, rollouts, rollouts[1:])):
-        return
-    before, after = next(pair for pair in pairwise(rollouts) if pair[0] >= pair[1])
+def _first_measured(rows: Iterable[Flat], texts: Iterable[Text]) -> Text:
+    """Return the text of the first row that measures; nothing where none does."""
+    return next((text for row, text in zip(rows, texts, strict=True) if not row[2]), b"")
+
+
+def _refuse_disorder(keys: Sequence[tuple[int, int]]) -> NoReturn:
+    before, after = next(pair for pair in pairwise(keys) if pair[0] >= pair[1])
+    if before[0] > after[0]:
+        raise InputError(f"rollout {RolloutKey(*after)} comes after task {before[0]}: rows are sorted by task")
     if before == after:
         raise InputError(
-            f"rollout {RolloutKey(task, after)} is there twice: one server's results hold each rollout once; aggregate "
+            f"rollout {RolloutKey(*after)} is there twice: one server's results hold each rollout once; aggregate "
             "overlapping shards separately, or renumber their tasks"
         )
-    raise InputError(f"rollout {RolloutKey(task, after)} comes after {RolloutKey(task, before)}: rows are sorted")
+    raise InputError(f"rollout {RolloutKey(*after)} comes after {RolloutKey(*before)}: rows are sorted")

@@ -4,15 +4,16 @@ Rules:
 * A number costs eight bytes; what a row is besides its numbers is not kept.
 """
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, Final
 
 from rollbook.records.json_values import JsonObject
 from rollbook.scoring.columns import described_columns
 from rollbook.scoring.distribution import Distribution
 from rollbook.scoring.number_column import NumberColumn
 from rollbook.scoring.repeats import RepeatColumns
-from rollbook.scoring.streamed_shape import HEAD, Flat, Names
+from rollbook.scoring.streamed_shape import HEAD, Names
 
 _MOST_CELLS: Final = 1 << 17
 
@@ -23,32 +24,40 @@ class Repeats:
     def __init__(self) -> None:
         self._columns: dict[int, dict[str, NumberColumn]] = {}
         self._rows: dict[int, int] = {}
-        self._waiting: dict[int, list[Flat]] = {}
+        self._waiting: list[Sequence[tuple[Any, ...]]] = []
         self._cells = 0
 
-    def add(self, rows: Iterable[Flat], names: Names) -> None:
-        """Take rows in, whose numbers are those of `names`; `settle` comes before rows with other ones."""
-        waiting = self._waiting
-        for row in rows:
-            try:
-                waiting[row[1]].append(row)
-            except KeyError:
-                waiting[row[1]] = [row]
-            self._cells += len(row)
+    def add(self, columns: Sequence[tuple[Any, ...]], names: Names) -> None:
+        """Take rows in as columns, whose numbers are those of `names`; `settle` comes before other names."""
+        self._waiting.append(columns)
+        self._cells += len(columns) * len(columns[0])
         if self._cells > _MOST_CELLS:
             self.settle(names)
 
     def settle(self, names: Names) -> None:
         """Put the rows that wait, whose numbers are those of `names`, into columns."""
-        for rollout, rows in self._waiting.items():
-            self._rows[rollout] = self._rows.get(rollout, 0) + len(rows)
-            columns = self._columns.setdefault(rollout, {})
-            for name, values in zip(names, list(zip(*rows, strict=True))[HEAD:], strict=True):
-                found = [value for value in values if value is not None] if None in values else values
-                if found:
-                    _column(columns, name).extend(found)
+        if not self._waiting:
+            return
+        rollouts = list(chain.from_iterable(columns[1] for columns in self._waiting))
+        numbers = [
+            list(chain.from_iterable(parts)) for parts in zip(*(one[HEAD:] for one in self._waiting), strict=True)
+        ]
         self._waiting.clear()
         self._cells = 0
+        places: dict[int, list[int]] = {}
+        for at, rollout in enumerate(rollouts):
+            try:
+                places[rollout].append(at)
+            except KeyError:
+                places[rollout] = [at]
+        for rollout, at_places in places.items():
+            self._rows[rollout] = self._rows.get(rollout, 0) + len(at_places)
+            columns = self._columns.setdefault(rollout, {})
+            for name, values in zip(names, numbers, strict=True):
+                found = [values[at] for at in at_places]
+                found = [value for value in found if value is not None] if None in found else found
+                if found:
+                    _column(columns, name).extend(found)
 
     def indices(self) -> set[int]:
         """Return the rollout indices of the rows that were settled."""

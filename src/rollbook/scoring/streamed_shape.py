@@ -8,7 +8,8 @@ Rules:
 Source: collection.md §6.4 (3).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Annotated, Any, Final
 
@@ -81,20 +82,26 @@ class RowShape:
         self._sample: Callable[[Text], msgspec.Raw] = sample_of
         self._read = _reader(self._keys, self._usage)
 
-    def read(self, text: Text) -> Flat:
-        """Read one row; its numbers are those of `names`, which may be others than before.
+    def read_all(self, texts: Sequence[Text]) -> list[Flat]:
+        """Read rows; their numbers are those of `names`, which may be others than before.
 
         Raises:
-            InputError: it names no rollout.
-            msgspec.DecodeError, UnicodeDecodeError: it is no JSON object.
+            InputError: one names no rollout.
+            msgspec.DecodeError, UnicodeDecodeError: one is no JSON object.
 
         """
-        if self._read is not None:
-            try:
-                return self._read(text)
-            except (msgspec.DecodeError, AttributeError):
-                pass
-        return self._read_by_key(text)
+        rows: list[Flat] = []
+        while len(rows) < len(texts):
+            if self._read is not None:
+                with suppress(msgspec.DecodeError, AttributeError):
+                    rows.extend(self._read(texts[len(rows) :] if rows else texts))
+            if len(rows) < len(texts):
+                before = self.names
+                row = self._read_by_key(texts[len(rows)])
+                if self.names is not before:
+                    rows = [relaid(one, before, self.names) for one in rows]
+                rows.append(row)
+        return rows
 
     def sample(self, text: Text) -> msgspec.Raw:
         """Return what an entry shows of a row that was read: without its bulk, its indices and the masking flag."""
@@ -137,8 +144,8 @@ def relaid(row: Flat, before: Names, now: Names) -> Flat:
     return row[:HEAD] + tuple(map(numbers.get, now))
 
 
-def _reader(keys: _Kinds, usage: _Kinds) -> Callable[[Text], Flat] | None:
-    """Return what reads rows of these keys; None where a name stands for two numbers."""
+def _reader(keys: _Kinds, usage: _Kinds) -> Callable[[Iterable[Text]], Iterable[Flat]] | None:
+    """Return what reads rows of these keys, one by one; None where a name stands for two numbers."""
     counted, used = _numeric(keys), _numeric(usage)
     if counted.keys() & used.keys():
         return None
@@ -146,11 +153,11 @@ def _reader(keys: _Kinds, usage: _Kinds) -> Callable[[Text], Flat] | None:
     paths = [f"response.usage.{attribute}" for attribute in used.values()]
     get = attrgetter("task", "rollout", "masked", "perf", *paths, *counted.values())
     if all(kinds <= {_NUMBER, _NOTHING} for kinds in (*_kinds_of(usage, used), *_kinds_of(keys, counted))):
-        return lambda text: get(decode(text))
+        return lambda texts: map(get, map(decode, texts))
 
-    def read_mixed(text: Text) -> Flat:
-        row = get(decode(text))
-        return row[:HEAD] + tuple(map(number_in, row[HEAD:]))
+    def read_mixed(texts: Iterable[Text]) -> Iterable[Flat]:
+        rows = map(get, map(decode, texts))
+        return (row[:HEAD] + tuple(map(number_in, row[HEAD:])) for row in rows)
 
     return read_mixed
 

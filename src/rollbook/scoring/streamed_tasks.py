@@ -16,7 +16,7 @@ import msgspec
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME
 from rollbook.scoring.columns import described_columns
 from rollbook.scoring.distribution import Distribution
-from rollbook.scoring.streamed_shape import HEAD, Flat, Names
+from rollbook.scoring.streamed_shape import HEAD, Names
 from rollbook.scoring.struct_types import maker
 
 _KEPT: Final = 1 << 14
@@ -39,22 +39,32 @@ class TaskEntries:
         self._names = names
         self._made_info = maker((_ROLLOUT_ID, TASK_INDEX_KEY_NAME, ROLLOUT_INDEX_KEY_NAME, *names))
         self._made = maker((*(f"{statistic}/{name}" for name in names for statistic in _STATISTICS), *_REST))
+        self._encode = msgspec.json.Encoder().encode
         self._known: dict[_Column, _Five] = {}
 
+    def infos(self, columns: Sequence[_Column]) -> list[object]:
+        """Return what entries tell of each row of `columns`."""
+        tasks, rollouts = columns[0], columns[1]
+        ids = [f"{task}:{rollout}" for task, rollout in zip(tasks, rollouts, strict=True)]
+        return list(map(self._made_info, ids, tasks, rollouts, *columns[HEAD:]))
+
     def entry(
-        self, rows: Sequence[Flat], columns: Sequence[_Column], sample: msgspec.Raw, expected: int | None
+        self,
+        task: int,
+        columns: Sequence[_Column],
+        infos: Sequence[object],
+        sample: msgspec.Raw,
+        expected: int | None,
     ) -> bytes:
         """Return the entry of one task.
 
-        `rows` are its measured rows and `columns` the same by field, `sample` is what is shown of the first of them,
-        and `expected` says how many rollouts were planned; None: those at hand.
+        `columns` are the numbers of its measured rows by name, `infos` what is told of each of them, `sample` is what
+        is shown of the first one, and `expected` says how many rollouts were planned; None: those at hand.
         """
-        task, found, expected = rows[0][0], len(rows), expected or len(rows)
-        made = self._made_info
-        infos = [made(f"{row[0]}:{row[1]}", row[0], row[1], *row[HEAD:]) for row in rows]
-        share = _WHOLE * found / expected
-        rest = (sample, found, expected, expected - found, share, infos, task)
-        return msgspec.json.encode(self._made(*self._statistics(columns[HEAD:], found), *rest))
+        found = len(infos)
+        expected = expected or found
+        rest = (sample, found, expected, expected - found, _WHOLE * found / expected, infos, task)
+        return self._encode(self._made(*self._statistics(columns, found), *rest))
 
     def _statistics(self, columns: Sequence[_Column], rows: int) -> Iterable[Any]:
         get = self._known.get
@@ -74,17 +84,20 @@ def _described(column: _Column) -> _Five:
     count = len(values)
     if not count:
         return _NOWHERE
+    if count == 1:
+        value = values[0]
+        return float(value), value, value, float(value), 0.0 if len(column) == 1 else None
     ordered = sorted(values)
     try:
         mean = math.fsum(values) / count
         low, high = ordered[(count - 1) // 2], ordered[count // 2]
         median = float(low) if count % 2 else low * 0.5 + high * 0.5
-        spread = math.sqrt(math.fsum([(value - mean) * (value - mean) for value in values]) / ((count - 1) or 1))
+        spread = math.sqrt(math.fsum([(value - mean) * (value - mean) for value in values]) / (count - 1))
     except OverflowError:
         return ()
     if not math.isfinite(mean + median + spread):
         return ()
-    return mean, ordered[-1], ordered[0], median, spread if count > 1 or len(column) == 1 else None
+    return mean, ordered[-1], ordered[0], median, spread
 
 
 def _closely(names: Names, columns: Iterable[_Column], rows: int) -> list[Any]:

@@ -9,7 +9,6 @@ Source: collection.md §1.10, §6.4.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -29,8 +28,8 @@ _AT_ENTRY: Final = b"\n  "
 _OPENED: Final = b"[\n  [\n    ["
 _CLOSED: Final = b"\n    ]\n  ]\n]"
 _TASKS_AT_ONCE: Final = 64
-_LOOKED: Final = 256
-"""After so many rows it is looked whether it is over."""
+_HELD: Final = 1 << 18
+"""After so many bytes it is looked whether it is over."""
 
 
 class AggregationOverError(Exception):
@@ -83,14 +82,27 @@ def _write_local(file: BinaryIO, entry: LocalEntry, is_over: Callable[[], bool])
     file.write(b"," + _AT_ENTRY + b'  "group_level_metrics": [')
     tasks = _Tasks(file)
     metrics = StreamedMetrics(tasks.write, entry.expected)
-    rows = entry.rows()
-    while some := list(islice(rows, _LOOKED)):
+    for some in _some_at_a_time(entry.rows()):
         if is_over():
             raise AggregationOverError
         metrics.add_all(some)
     rest = entry.covered(_rest(metrics.end()))
     file.write(tasks.end() + b"," + _indented(encode(rest), _AT_ENTRY).removeprefix(b"{"))
     return entry.head | rest | {_GROUPS: []}
+
+
+def _some_at_a_time(rows: Iterator[bytes]) -> Iterator[list[bytes]]:
+    """Yield rows, as many at a time as are held together, whatever they hold."""
+    some: list[bytes] = []
+    left = _HELD
+    for row in rows:
+        some.append(row)
+        left -= len(row)
+        if left < 0:
+            yield some
+            some, left = [], _HELD
+    if some:
+        yield some
 
 
 class _Tasks:
