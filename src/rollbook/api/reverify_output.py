@@ -43,6 +43,7 @@ from rollbook.recovery.plan_digest import PlanDigest as Digests
 from rollbook.recovery.plan_digest import added_lines, compare_plans
 from rollbook.verbs.reverify_answers import Answers, SavedResults
 from rollbook.verbs.reverify_plan import source_rows
+from rollbook.verbs.stale_reports import forget_reports
 
 _GO_ON: Final = "its rewards come from judging saved answers again; go on with it with gym eval reverify … --resume"
 _AT_ONCE: Final = 256
@@ -117,6 +118,7 @@ class Output:
                 sessions=(session_entry(1, self.command, self.clock),),
             )
             draft.commit(self.manifest)
+        forget_reports(self.run.paths)
         fold_plan(plain_lines(self.run.paths.materialized_inputs), self.standings, self._planned_twice)
 
     def _planned_twice(self, number: int, error: Exception) -> None:

@@ -51,6 +51,7 @@ from rollbook.records.task import Rollout
 from rollbook.recovery.damage import gone_on_over, refusal
 from rollbook.servers.serving.deployment import Deployment
 from rollbook.verbs.prepare import planned_rows
+from rollbook.verbs.stale_reports import forget_reports
 
 _LINES_AT_ONCE: Final = 1000
 """So many lines of a plan are looked at in a few milliseconds."""
@@ -145,6 +146,7 @@ class Session:
     def _begin(self, draft: Draft, named: Iterable[tuple[str | None, str | None]]) -> None:
         self._open(fresh_manifest(self.terms, draft.digest, named, self.clock), ())
         draft.commit(self.manifest)
+        forget_reports(self.run.paths)
         self._fold_plan()
 
     def _open(self, manifest: RunManifest, drift: Iterable[str], last_session: int = 0) -> None:

@@ -107,7 +107,7 @@ def accounting_at(output: Path) -> Accounting:
         reading = read_run(output)
     except RunError:
         return _UNKNOWN
-    groups, unplanned = reading.history.standings.counted(reading.rules)
+    groups, unplanned = reading.history.standings.counted(reading.rules, of_plan_only=reading.has_plan)
     return accounting_of(coverage_of(groups, unplanned=unplanned))
 
 
@@ -194,13 +194,13 @@ class _Summary(msgspec.Struct):
 
 def report_paths(files: Sequence[Path], folder: Path) -> ReportPaths:
     """Return where the reports on `files` go: under a stem of their own when the folder holds those of other files."""
-    others = _sources_of(folder / SUMMARY_NAME) - {path.name for path in files}
+    others = sources_of(folder / SUMMARY_NAME) - {path.name for path in files}
     is_taken = any((folder / name).exists() for name in others)
     prefix = f"{files[0].stem}_" if is_taken and files else ""
     return ReportPaths(folder / f"{prefix}{SUMMARY_NAME}", folder / f"{prefix}{VERDICTS_NAME}")
 
 
-def _sources_of(summary: Path) -> set[str]:
+def sources_of(summary: Path) -> set[str]:
     """Return the names of the files that the summary at `summary` is of; none where there is none that can be read."""
     try:
         with summary.open("rb") as file:

@@ -38,6 +38,7 @@ from rollbook.records.json_values import JsonObject
 from rollbook.records.manifest import Closed, LogEvent, Opened, Reserved, RunManifest, log_line
 from rollbook.records.outcome import Failed, Outcome, Scored
 from rollbook.records.place import File
+from rollbook.verbs.stale_reports import forget_reports
 
 IMPORTED: Final = "imported"
 """How the one session of an imported run ended, and the manifest's key that names the logs."""
@@ -150,6 +151,7 @@ def _written(run: Run, logs: Sequence[ForeignLog], sources: Sequence[Source], sc
         seconds = sum(log.head.seconds for log in logs)
         files.tell(Closed(IMPORTED, max(log.head.closed_at for log in logs), files.sizes, seconds))
         _put_in_place(draft, _manifest(paths, draft, stamp, begun, sources), making.values())
+    forget_reports(paths)
     return files.imported(paths.output, sources, len(numbering.tasks), draft.rollouts)
 
 

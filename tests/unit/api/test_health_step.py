@@ -125,5 +125,6 @@ def test_the_command_ends_with_what_its_limits_say(tmp_path, flags, code):
 def test_in_json_the_summary_alone_is_printed(tmp_path):
     (tmp_path / "rollouts.jsonl").write_text("broken\n")
     answer = said(["eval", "health-check", str(tmp_path), "--json"])
-    assert json.loads(answer.out) == json.loads((tmp_path / "quality_summary.json").read_bytes())
+    saved = json.loads((tmp_path / "quality_summary.json").read_bytes())
+    assert json.loads(answer.out) == {"schema_version": 1} | saved
     assert command.name == "health-check"

@@ -64,6 +64,7 @@ def test_an_output_is_replaced_only_when_it_is_said_and_stays_the_same_after_it(
     with pytest.raises(OutputExistsError, match="--overwrite"):
         import_logs([LOGS / "epochs.eval"], output)
     assert files_of(output.parent) == before
+    (output.parent / "r_agent_metrics.json").write_bytes(b"[]")
     import_logs([LOGS / "epochs.eval"], output, overwrite=True)
     assert files_of(output.parent) == before
     import_logs([LOGS / "errors.eval"], output, overwrite=True)
