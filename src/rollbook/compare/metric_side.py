@@ -18,6 +18,7 @@ from rollbook.scoring.across_repeats import across_repeats
 from rollbook.scoring.repeats import repeat_entries, rows_by_repeat
 from rollbook.scoring.rows import PlacedRow, number_in
 
+_REWARD = "reward"
 _NOT_NUMBERS = frozenset({"rollout_id", TASK_INDEX_KEY_NAME, ROLLOUT_INDEX_KEY_NAME})
 
 
@@ -40,12 +41,20 @@ class MetricEntry:
     def coverage(self) -> float | None:
         """Return the smallest share of rollouts that the file gives for what it covers, None where it gives none."""
         told = (
-            self._share("coverage/scored", "coverage/expected"),
+            self._in_the_mean(),
+            _rewarded(self.tasks),
             self._share("coverage/measured_rollouts", "coverage/measured_rollouts", "coverage/masked_rollouts"),
             _sums(self.tasks, "num_rollouts", "expected_num_rollouts"),
             _sums(self.repeats, "sample_count", "sample_count", "missing_count"),
         )
         return min((share for share in told if share is not None), default=None)
+
+    def _in_the_mean(self) -> float | None:
+        """Return the share of the plan that is scored, or counts as zero by choice."""
+        scored, expected, imputed = (
+            number_in(self.agent_metrics.get(f"coverage/{name}")) for name in ("scored", "expected", "imputed")
+        )
+        return (scored + (imputed or 0.0)) / expected if scored is not None and expected else None
 
     def _share(self, part: str, *whole: str) -> float | None:
         return _sums([self.agent_metrics], part, *whole)
@@ -91,6 +100,13 @@ def _sums(entries: Sequence[JsonMapping], part: str, *whole: str) -> float | Non
     if len(had) < len(parts) or len(expected) < len(wholes) or not sum(expected):
         return None
     return sum(had) / sum(expected)
+
+
+def _rewarded(tasks: Sequence[JsonMapping]) -> float | None:
+    """Return the share of the rollouts of `tasks` that have a reward; None where none has, or none is listed."""
+    infos = [info for task in tasks for info in _objects(task.get("rollout_infos"))]
+    had = sum(number_in(info.get(_REWARD)) is not None for info in infos)
+    return had / len(infos) if had else None
 
 
 def _name(entry: JsonMapping) -> str | None:

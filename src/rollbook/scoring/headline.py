@@ -25,6 +25,9 @@ MIN_COVERAGE: Final = 0.95
 """The share of the plan that a headline speaks for at least, where no other was asked for."""
 CONFIDENCE: Final = 0.95
 
+TOO_LARGE: Final = "the sum of the rewards is too large to be represented, and so there is no mean"
+"""Why there is no mean of rewards that are there."""
+
 _ROUNDING: Final = 1e-12
 """A standard error this small beside its mean is what adding up left of none."""
 
@@ -78,7 +81,7 @@ def _bounds(observed: Measured) -> Range | None:
 
 def _why_withheld(observed: Measured, coverage: float, least: float) -> str | None:
     if observed.mean is None:
-        return "nothing is scored"
+        return TOO_LARGE if observed.rollouts else "nothing is scored"
     if coverage < least:
         told = f"{observed.rollouts} of {observed.planned} rollouts are measured ({100 * coverage:.1f} %)"
         return f"{told}, and --min-coverage asks for {100 * least:g} %"

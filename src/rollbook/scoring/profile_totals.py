@@ -110,6 +110,8 @@ class Kept:
             return NOTHING_SCORED
         name = next(name for name in names_in(self.condition) if rates.value(name) is None)
         needed = int(name.removeprefix(PASS)) if name.startswith(PASS) else _FEW
+        if name == "mean" or len(rates.rewards) >= needed:
+            return f"{name} is too large to be represented"
         return f"{name} of fewer than {'1 rollout' if needed == 1 else f'{needed} rollouts'}"
 
     @property

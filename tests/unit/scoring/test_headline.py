@@ -98,3 +98,10 @@ def test_rollouts_that_count_as_zero_are_still_listed_by_how_they_ended():
     scores = scores_of(fold([Scored(1.0), Scored(1.0), *[Failed("x")] * 2]), DEFAULT_RULES, Counting(frozenset("x")))
     (worst,) = scores.worst
     assert (worst.task, worst.mean, worst.coverage.failed) == (1, 0.0, 2)
+
+
+def test_a_mean_that_no_float_holds_is_too_large_and_not_absent():
+    found = headline_of(measured(lambda: [[1e308], [1e308]], 2))
+    assert found.value is None
+    assert "too large to be represented" in found.withheld
+    assert headline_of(measured(list, 2)).withheld == "nothing is scored"

@@ -5,7 +5,7 @@ import pytest
 from rollbook.scoring.profile import Task
 from rollbook.scoring.profile_filter import FilterError, names_in, parsed
 from rollbook.scoring.profile_rates import TaskRates
-from rollbook.scoring.profile_totals import LabelTotals
+from rollbook.scoring.profile_totals import Kept, LabelTotals
 
 FOUR = TaskRates((0.0, 1.0, 0.0, 0.0), 5)
 
@@ -92,3 +92,18 @@ def test_what_is_shown_of_a_task_is_what_is_asked_of_it():
 
 def test_rewards_between_0_and_1_pass_with_the_best_of_the_first_k():
     assert TaskRates((0.2, 0.7, 0.9), 3).pass_at(2) == 0.7
+
+
+@pytest.mark.parametrize(
+    ("text", "rewards", "why"),
+    [
+        ("mean > 0", (1e308, 1e308), "mean is too large to be represented"),
+        ("std > 0", (1.0,), "std of fewer than 2 rollouts"),
+        ("pass@3 > 0", (1.0, 0.0), "pass@3 of fewer than 3 rollouts"),
+    ],
+)
+def test_what_is_undefined_is_told_with_its_own_reason(text, rewards, why):
+    kept = Kept(text, parsed(text))
+    kept.verdict([TaskRates(rewards, len(rewards))])
+
+    assert dict(kept.undefined) == {why: 1}
