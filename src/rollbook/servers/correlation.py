@@ -21,7 +21,7 @@ from rollbook.records.identity import ROLLOUT_ID_KEY_NAME, maybe_rollout_id
 
 ROLLOUT_PATH_PREFIX: Final = "/ng-rollout/"
 ROLLOUT_ID_HEADER: Final = "X-Rollout-Id"
-_ROLLOUT_ID_HEADER_BYTES: Final = ROLLOUT_ID_HEADER.lower().encode()
+ROLLOUT_ID_HEADER_BYTES: Final = ROLLOUT_ID_HEADER.lower().encode()
 TRAINING_CAPTURE_SEGMENT: Final = "/training-token-capture"
 _ROLLOUT_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,256}")
 _PREFIXED: Final = re.compile(r"/ng-rollout/(?P<id>[A-Za-z0-9._-]+)(?P<capture>/training-token-capture)?(?P<rest>/.*)?")
@@ -129,16 +129,18 @@ class RolloutContextMiddleware:
 
 def context_of(scope: Scope) -> tuple[RolloutContext | None, str]:
     """Return the rollout that a request is made for, by its path or else by its header, and the path behind it."""
-    path = scope["path"]
-    if not path.startswith(ROLLOUT_PATH_PREFIX):
-        return _named_by_header(scope), path
-    context, path = split_rollout_prefix(path)
-    return context or _named_by_header(scope), path
+    said = (value for name, value in scope["headers"] if name == ROLLOUT_ID_HEADER_BYTES)
+    return named_context(scope["path"], next(said, None))
 
 
-def _named_by_header(scope: Scope) -> RolloutContext | None:
-    for name, value in scope["headers"]:
-        if name == _ROLLOUT_ID_HEADER_BYTES:
-            text = value.decode("latin-1")
-            return RolloutContext(text) if _ROLLOUT_ID.fullmatch(text) else None
-    return None
+def named_context(path: str, said: bytes | None) -> tuple[RolloutContext | None, str]:
+    """Return the same for a request to `path` whose header says `said`."""
+    context = None
+    if path.startswith(ROLLOUT_PATH_PREFIX):
+        context, path = split_rollout_prefix(path)
+    return (context or _named_by_header(said) if said is not None else context), path
+
+
+def _named_by_header(said: bytes) -> RolloutContext | None:
+    text = said.decode("latin-1")
+    return RolloutContext(text) if _ROLLOUT_ID.fullmatch(text) else None

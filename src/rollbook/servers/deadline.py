@@ -25,7 +25,7 @@ from rollbook.records.failure_report import FAILURE_REPORT_HEADER, Boundary, Fai
 
 TIMED_OUT_KIND: Final = "agent_timeout"
 _GATEWAY_TIMEOUT: Final = 504
-_NAME: Final = DEADLINE_HEADER.lower().encode()
+DEADLINE_HEADER_BYTES: Final = DEADLINE_HEADER.lower().encode()
 _SECONDS: Final = re.compile(rb"[0-9]{1,12}(?:\.[0-9]{0,12})?")
 _MILLISECONDS: Final = 1000
 _TIMER_SECONDS: Final = 0.002
@@ -51,8 +51,10 @@ def seconds_left() -> float | None:
 
 def sent_on() -> str | None:
     """Return the header's value for a request that the running handler makes; None when it sends none."""
-    left = seconds_left()
-    return None if left is None else f"{math.ceil(left * _MILLISECONDS) / _MILLISECONDS:.3f}"
+    if _current.get() is None:
+        return None
+    left = seconds_left() or 0.0
+    return f"{math.ceil(left * _MILLISECONDS) / _MILLISECONDS:.3f}"
 
 
 def take_over() -> float | None:
@@ -110,6 +112,6 @@ class DeadlineMiddleware:
 
 def _said(scope: Scope) -> float | None:
     for name, value in scope["headers"]:
-        if name == _NAME:
+        if name == DEADLINE_HEADER_BYTES:
             return float(value) if _SECONDS.fullmatch(value) else None
     return None

@@ -101,6 +101,37 @@ class ErrorReplies:
             _LOG.debug("%s: %s %s raised, with its traceback:", *told, exc_info=error)
 
 
+class Raised:
+    """Holds what its block raises, for `again` to raise it where it is told; what ends a program passes through."""
+
+    __slots__ = ("error",)
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+            return False
+        self.error = error
+        return error is not None
+
+    async def again(self, *_: object) -> None:
+        """Raise it, as an application."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+
+def raising(error: BaseException) -> ASGIApp:
+    """Return an application that raises `error`."""
+    raised = Raised()
+    raised.error = error
+    return raised.again
+
+
 def one_line(error: BaseException) -> str:
     """Return type and text of `error` on one line, cut where it is long."""
     text = " ".join(masked_urls(str(error)).split())

@@ -117,12 +117,9 @@ class SignedSessions(SessionMiddleware):
         self._remembered = _Remembered()
         self._attributes = f"; path={self.path}; Max-Age={self.max_age}; {self.security_flags}"
 
-    def opened(self, scope: Scope) -> bool:
-        """Give a request its session, with an id, and return whether the request's cookie held it."""
-        cookie: str | None = None
-        for name, value in scope["headers"]:
-            if name == b"cookie":
-                cookie = self._own(value.decode("latin-1"), cookie)
+    def opened(self, scope: Scope, cookies: bytes | None) -> bool:
+        """Give a request its session, with an id, and return whether the request's `cookies` held it."""
+        cookie = None if cookies is None else self._own(cookies.decode("latin-1"))
         known = None if cookie is None else self._known(cookie)
         if known is not None:
             scope["session"] = _Session({SESSION_ID_KEY: known})
@@ -132,14 +129,14 @@ class SignedSessions(SessionMiddleware):
         with_id(session)
         return held is not None
 
-    def _own(self, cookies: str, before: str | None) -> str | None:
+    def _own(self, cookies: str) -> str | None:
         """Return the last value that a request's cookies give this server's; one jar holds those of all servers."""
         name = self.session_cookie
         own = [cookie for cookie in cookies.split(";") if name in cookie]
         if len(own) == 1 and '"' not in own[0]:
             key, is_pair, value = own[0].partition("=")
-            return value.strip() if is_pair and key.strip() == name else before
-        return cookie_parser(";".join(own)).get(name, before)
+            return value.strip() if is_pair and key.strip() == name else None
+        return cookie_parser(";".join(own)).get(name)
 
     def _known(self, cookie: str) -> str | None:
         """Return the id in a cookie that was given out within this minute and holds nothing else."""
@@ -168,14 +165,15 @@ class SignedSessions(SessionMiddleware):
 
     def _cookie(self, session: Mapping[str, object]) -> bytes:
         """Return the `Set-Cookie` header of a session; that of one with an id and nothing else is remembered."""
-        plain = _plain_id(session)
-        if plain is None:
+        name = session.get(SESSION_ID_KEY)
+        if len(session) != 1 or not isinstance(name, str):
             return self._signed(json.dumps(session).encode())[1]
         self._remembered.forget(self._signer.get_timestamp())
-        cookie = self._remembered.cookies.get(plain)
+        cookie = self._remembered.cookies.get(name)
         if cookie is None:
-            value, cookie = self._signed(b'{"%s": "%s"}' % (SESSION_ID_KEY.encode(), plain.encode()))
-            self._remembered.keep(plain, value, cookie)
+            value, cookie = self._signed(json.dumps(session).encode())
+            if _PLAIN_ID.fullmatch(name):
+                self._remembered.keep(name, value, cookie)
         return cookie
 
     def _signed(self, session: bytes) -> tuple[str, bytes]:
@@ -189,12 +187,6 @@ class SignedSessions(SessionMiddleware):
             return dict(json.loads(b64decode(self._signer.opened(cookie.encode(), self._max_age))))
         except BadSignature:
             return None
-
-
-def _plain_id(session: Mapping[str, object]) -> str | None:
-    """Return the id of a session that holds an id and nothing else, as most do; None for any other."""
-    name = session.get(SESSION_ID_KEY)
-    return name if len(session) == 1 and isinstance(name, str) and _PLAIN_ID.fullmatch(name) else None
 
 
 class SessionIdMiddleware:

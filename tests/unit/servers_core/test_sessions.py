@@ -40,16 +40,16 @@ def test_a_cookie_is_signed_as_itsdangerous_signs(session):
 @pytest.mark.parametrize("session", SESSIONS)
 def test_a_cookie_that_itsdangerous_signed_is_read(session):
     value = TimestampSigner(KEY).sign(b64encode(json.dumps(session).encode()))
-    scope = {"headers": [(b"cookie", b"other=1; " + KEY.encode() + b"=" + value)]}
-    assert sessions().opened(scope)
+    scope, cookies = {}, b"other=1; " + KEY.encode() + b"=" + value
+    assert sessions().opened(scope, cookies)
     assert scope["session"] == session
 
 
 @pytest.mark.parametrize("signer", [TimestampSigner("another key"), TimestampSigner(KEY, salt="other")])
 def test_a_cookie_under_another_key_opens_a_new_session(signer):
     value = signer.sign(b64encode(json.dumps(SESSIONS[0]).encode()))
-    scope = {"headers": [(b"cookie", KEY.encode() + b"=" + value)]}
-    assert not sessions().opened(scope)
+    scope, cookies = {}, KEY.encode() + b"=" + value
+    assert not sessions().opened(scope, cookies)
     assert set(scope["session"]) == {"session_id"}
     assert scope["session"] != SESSIONS[0]
 
@@ -64,14 +64,14 @@ def aged(seconds: int) -> bytes:
 @pytest.mark.parametrize(("seconds", "held"), [(0, True), (13 * 86_400, True), (15 * 86_400, False), (-9, False)])
 def test_a_cookie_is_read_for_fourteen_days(seconds, held):
     value = aged(seconds)
-    assert sessions().opened({"headers": [(b"cookie", KEY.encode() + b"=" + value)]}) is held
+    assert sessions().opened({}, KEY.encode() + b"=" + value) is held
 
 
 @pytest.mark.parametrize(
     "value", [b"", b".", b"..", b"a.b.c", aged(0)[:-1], b"x" + aged(0), aged(0).replace(b".", b"")]
 )
 def test_a_cookie_that_is_broken_opens_a_new_session(value):
-    assert not sessions().opened({"headers": [(b"cookie", KEY.encode() + b"=" + value)]})
+    assert not sessions().opened({}, KEY.encode() + b"=" + value)
 
 
 def test_a_session_without_an_id_is_given_a_random_uuid():
@@ -97,6 +97,6 @@ def test_a_cookie_that_was_given_out_names_its_session_until_it_is_changed():
     (_, (_, cookie)) = ours.closed([], SESSIONS[0], came=False)
     value = cookie.partition(b";")[0]
     for changed, is_known in ((value, True), (value[:-1] + b"!", False), (value + b"x", False), (b"x" + value, False)):
-        scope = {"headers": [(b"cookie", b"other=1; " + changed)]}
-        assert ours.opened(scope) is is_known
+        scope, cookies = {}, b"other=1; " + changed
+        assert ours.opened(scope, cookies) is is_known
         assert (scope["session"] == SESSIONS[0]) is is_known

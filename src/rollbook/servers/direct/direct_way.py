@@ -22,10 +22,15 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rollbook.servers.correlation import RolloutContextMiddleware, context_of, rollout_context
-from rollbook.servers.deadline import DeadlineMiddleware
+from rollbook.servers.correlation import (
+    ROLLOUT_ID_HEADER_BYTES,
+    RolloutContextMiddleware,
+    named_context,
+    rollout_context,
+)
+from rollbook.servers.deadline import DEADLINE_HEADER_BYTES, DeadlineMiddleware
 from rollbook.servers.direct.plain_routes import PlainRoute, plain_routes
-from rollbook.servers.errors_replies import ErrorReplies
+from rollbook.servers.errors_replies import ErrorReplies, Raised, raising
 from rollbook.servers.middleware import (
     IN_PROCESS_EXTENSION,
     WHOLE_EXCHANGE,
@@ -43,9 +48,11 @@ _KNOWN: Final[tuple[object, ...]] = (
 _WITH_SESSIONS: Final[tuple[object, ...]] = (*_KNOWN, SignedSessions, SessionIdMiddleware)
 _TELEMETRY: Final = "fastapi.telemetry"
 _PLAIN: Final = "rollbook.plain"
-_JSON_HEADER: Final = (b"content-type", b"application/json")
+_CONTENT_TYPE: Final = b"content-type"
+_COOKIE: Final = b"cookie"
+_JSON_TYPE: Final = b"application/json"
+_JSON_HEADER: Final = (_CONTENT_TYPE, _JSON_TYPE)
 _OK: Final = 200
-_NOTHING: Final[Mapping[str, Any]] = {}
 
 RawHeaders = list[tuple[bytes, bytes]]
 _WHOLE_REPLIES: Final = frozenset({Response, JSONResponse})
@@ -108,9 +115,10 @@ class DirectWay:
         return self._watched(scope, receive, send)
 
     async def _served(self, scope: Scope, receive: Receive, send: Send) -> None:
-        context, path = context_of(scope)
+        said = dict(scope["headers"])
+        context, path = named_context(scope["path"], said.get(ROLLOUT_ID_HEADER_BYTES))
         route = self._routes.get(path)
-        if route is None or scope.get("root_path"):
+        if route is None or scope.get("root_path") or len(said) < len(scope["headers"]):
             await self._layers(scope, receive, send)
             return
         exchange: WholeExchange | None = scope.get(WHOLE_EXCHANGE)
@@ -120,43 +128,72 @@ class DirectWay:
             receive = _Replayed(messages, receive)
         else:
             body = exchange.body
-        given = None if body is None else _validated(route, scope, body)
+        given = None if body is None else _validated(route, said.get(_CONTENT_TYPE, b""), body)
         if body is None or given is None:
             await self._layers(scope, receive, send)
             return
-        inner = dict(scope)
-        if path != scope["path"]:
+        inner = dict(scope) if exchange is None else scope
+        if path != inner["path"]:
             inner["path"], inner["raw_path"] = path, path.encode()
         inner["router"], inner["route"], inner["endpoint"] = self._router, route.route, route.call
         inner["path_params"] = {}
-        inner[_PLAIN] = _Plain(route, given, body, exchange)
-        try:
-            if context is None:
-                await self._told(inner, receive, send)
-            else:
-                with rollout_context(context.rollout_id, training_capture=context.training_capture):
-                    await self._told(inner, receive, send)
-        finally:
-            del inner[_PLAIN]  # what it holds may hold `inner`: nothing is left for the collector
+        plain = _Plain(route, given, body, said.get(_COOKIE), exchange)
+        serve = self._layered if DEADLINE_HEADER_BYTES in said else self._at_once
+        if context is None:
+            await serve(plain, inner, receive, send)
+            return
+        with rollout_context(context.rollout_id, training_capture=context.training_capture):
+            await serve(plain, inner, receive, send)
 
-    async def _in_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        sessions = self._sessions
-        came = sessions is not None and sessions.opened(scope)
-        plain: _Plain = scope[_PLAIN]
-        reply: _Whole | ASGIApp
+    async def _layered(self, plain: "_Plain", scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request within the layers that tell what goes wrong."""
+        scope[_PLAIN] = plain
         try:
+            await self._told(scope, receive, send)
+        finally:
+            del scope[_PLAIN]  # what it holds may hold `scope`: nothing is left for the collector
+
+    async def _at_once(self, plain: "_Plain", scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request that says no time; the layers are asked only where there is something to tell."""
+        raised = Raised()
+        reply: _Whole | ASGIApp = raised.again
+        headers: RawHeaders = []
+        came = False
+        with raised:
+            came = self._sessions is not None and self._sessions.opened(scope, plain.cookies)
             reply = await _answer(plain, scope, receive)
-        except self._handled as error:
-            reply = _raising(error)
-        if isinstance(reply, _Whole):
-            headers = reply.headers
-            if sessions is not None:
-                headers = sessions.closed(headers, scope["session"], came=came)
+            headers = self._signed(reply, scope, came=came)
+        if isinstance(reply, _Whole) and raised.error is None:
             await _sent(reply, headers, plain.exchange, send)
             return
-        if sessions is not None:
-            send = _Signing(scope, send, sessions, came=came).send
-        await ExceptionMiddleware(reply, self._handlers)(scope, receive, send)
+        rest = raised.again if isinstance(reply, _Whole) else reply
+        await self._layered(plain._replace(rest=rest, came=came), scope, receive, send)
+
+    async def _in_session(self, scope: Scope, receive: Receive, send: Send) -> None:
+        plain: _Plain = scope[_PLAIN]
+        came, rest = plain.came, plain.rest
+        if rest is None:
+            came = self._sessions is not None and self._sessions.opened(scope, plain.cookies)
+            try:
+                reply = await _answer(plain, scope, receive)
+            except self._handled as error:
+                rest = raising(error)
+            else:
+                if isinstance(reply, _Whole):
+                    await _sent(reply, self._signed(reply, scope, came=came), plain.exchange, send)
+                    return
+                rest = reply
+        if self._sessions is not None:
+            send = _Signing(scope, send, self._sessions, came=came).send
+        await ExceptionMiddleware(rest, self._handlers)(scope, receive, send)
+
+    def _signed(self, reply: "_Whole | ASGIApp", scope: Scope, *, came: bool) -> RawHeaders:
+        """Return the headers of a whole reply, with the session's cookie."""
+        if not isinstance(reply, _Whole):
+            return []
+        if self._sessions is None:
+            return reply.headers
+        return self._sessions.closed(reply.headers, scope["session"], came=came)
 
 
 class _Whole(NamedTuple):
@@ -189,9 +226,14 @@ class _Plain(NamedTuple):
     """A plain route's call, as far as it is known before the handler runs."""
 
     route: PlainRoute
-    given: Mapping[str, Any]
+    given: dict[str, Any]
     body: bytes
+    cookies: bytes | None
     exchange: WholeExchange | None
+    rest: ASGIApp | None = None
+    """What is left to do when the handler has run."""
+    came: bool = False
+    """Whether the session came with the request."""
 
 
 class _Signing:
@@ -244,11 +286,11 @@ async def _whole_body(receive: Receive) -> tuple[bytes | None, list[Message]]:
     return b"".join([message.get("body", b"") for message in messages]), messages
 
 
-def _validated(route: PlainRoute, scope: Scope, body: bytes) -> Mapping[str, Any] | None:
+def _validated(route: PlainRoute, content_type: bytes, body: bytes) -> dict[str, Any] | None:
     """Return the handler's body argument; None when the body is not what the route expects."""
     if route.body is None:
-        return _NOTHING
-    if not _says_json(scope):
+        return {}
+    if content_type != _JSON_TYPE and content_type.partition(b";")[0].strip().lower() != _JSON_TYPE:
         return None
     try:
         value = from_json(body)
@@ -260,23 +302,9 @@ def _validated(route: PlainRoute, scope: Scope, body: bytes) -> Mapping[str, Any
     return None if errors else {route.body_name: found}
 
 
-def _says_json(scope: Scope) -> bool:
-    said = [value for name, value in scope["headers"] if name == b"content-type"]
-    return len(said) == 1 and said[0].partition(b";")[0].strip().lower() == b"application/json"
-
-
-def _raising(error: Exception) -> ASGIApp:
-    """Return an application that raises what a handler raised."""
-
-    async def raising(*_: object) -> None:
-        raise error
-
-    return raising
-
-
 async def _answer(plain: _Plain, scope: Scope, receive: Receive) -> "_Whole | Response":
     """Call the handler of a plain route, and return the reply."""
-    route, arguments = plain.route, dict(plain.given)
+    route, arguments = plain.route, plain.given
     extra: Response | None = None
     if route.request_name is not None:
         arguments[route.request_name] = _WholeRequest(scope, receive, plain.body)
@@ -307,7 +335,9 @@ def _reply(route: PlainRoute, answer: object, extra: Response | None) -> _Whole:
     if route.reply is None:
         body = bytes(JSONResponse(jsonable_encoder(answer)).body)
     else:
-        value, errors = route.reply.validate(answer, {}, loc=("response",))
+        value, errors = answer, None
+        if type(answer) is not route.reply_class:
+            value, errors = route.reply.validate(answer, {}, loc=("response",))
         if errors:
             raise ResponseValidationError(errors=errors, body=answer)
         body = route.reply.serialize_json(value)

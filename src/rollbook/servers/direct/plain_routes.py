@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from fastapi.datastructures import DefaultPlaceholder
 from fastapi.params import File, Form
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.routing import Match
 
 _OTHER_PARTS: Final = (
@@ -70,6 +71,8 @@ class PlainRoute:
     request_name: str | None
     response_name: str | None
     reply: Field | None
+    reply_class: type[BaseModel] | None
+    """The class whose own instances are replies as they are; None where an instance is looked at again."""
 
 
 def plain_routes(app: FastAPI) -> Mapping[str, PlainRoute]:
@@ -112,4 +115,18 @@ def _plain(route: APIRoute) -> PlainRoute:
         dependant.request_param_name,
         dependant.response_param_name,
         route.response_field,
+        _taken_as_it_is(route.response_model),
     )
+
+
+def _taken_as_it_is(kind: object) -> type[BaseModel] | None:
+    """Return the class of a reply whose instances pydantic does not look at again: no validators around the model."""
+    if not isinstance(kind, type) or not issubclass(kind, BaseModel):
+        return None
+    schema: Mapping[str, Any] = kind.__pydantic_core_schema__
+    if schema.get("type") == "definitions":
+        named = {one.get("ref"): one for one in schema["definitions"]}
+        schema = schema["schema"]
+        schema = named[schema["schema_ref"]] if schema.get("type") == "definition-ref" else schema
+    looks_again = "revalidate_instances" in {*schema, *schema.get("config", {})}
+    return kind if schema.get("type") == "model" and schema.get("cls") is kind and not looks_again else None
