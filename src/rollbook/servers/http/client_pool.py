@@ -15,7 +15,7 @@ import logging
 import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from aiohttp import AddrInfoType, ClientSession, DummyCookieJar, TCPConnector
 
@@ -32,6 +32,7 @@ class _Pools:
 
     def __init__(self, settings: ClientSettings, earlier: "_Pools | None" = None) -> None:
         self.settings = settings
+        self.loop = ref(asyncio.get_running_loop())
         self.reusing = _session(settings)
         self.wire = wire_calls(settings)
         self._earlier = earlier
@@ -57,9 +58,10 @@ class _Pools:
 
 
 class _Chosen:
-    """The settings that sessions are opened with."""
+    """The settings that sessions are opened with, and the sessions that were asked for last."""
 
     settings = ClientSettings()
+    latest: "ref[_Pools] | None" = None
 
 
 _pools: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Pools]" = WeakKeyDictionary()
@@ -89,6 +91,7 @@ def set_global_aiohttp_client(config: Mapping[str, object]) -> ClientSession:
     pools = _of_running_loop()
     if pools.settings != settings:
         _pools[asyncio.get_running_loop()] = _Pools(settings, earlier=pools)
+        _Chosen.latest = None
     return _of_running_loop().reusing
 
 
@@ -110,6 +113,7 @@ def current_client_settings() -> ClientSettings:
 async def global_aiohttp_client_exit() -> None:
     """Close this loop's client; the next request opens another."""
     pools = _pools.pop(asyncio.get_running_loop(), None)
+    _Chosen.latest = None
     if pools is not None:
         await pools.close()
 
@@ -134,11 +138,15 @@ def warn_about_capacity(config: Mapping[str, object], settings: ClientSettings) 
 
 def _of_running_loop() -> _Pools:
     loop = asyncio.get_running_loop()
+    latest = None if _Chosen.latest is None else _Chosen.latest()
+    if latest is not None and latest.loop() is loop:
+        return latest
     pools = _pools.get(loop)
     if pools is None:
         for ended in [other for other in _pools if other.is_closed()]:
             _pools.pop(ended).abandon()
         pools = _pools[loop] = _Pools(_Chosen.settings)
+    _Chosen.latest = ref(pools)
     return pools
 
 

@@ -47,14 +47,21 @@ _EXTENSIONS: Final[dict[str, dict[object, object]]] = {IN_PROCESS_EXTENSION: {}}
 _BROKEN: Final = (500, [(b"content-type", b"text/plain; charset=utf-8")], b"Internal Server Error")
 
 
+RawPairs = tuple[tuple[bytes, bytes], ...]
+
+
 class EmbeddedRequest(NamedTuple):
-    """What one call says. `target` is path and query as they stand in the URL; header names are in lower case."""
+    """What one call says. `target` is path and query as they stand in the URL; header names are in lower case.
+
+    `raw` are the headers as they are sent, where the caller knows them already.
+    """
 
     method: str
     base_url: str
     target: str
     headers: Mapping[str, str] = MappingProxyType({})
     body: bytes = b""
+    raw: RawPairs | None = None
 
     @property
     def url(self) -> str:
@@ -135,9 +142,8 @@ class _Exchange:
 
 def request_scope(request: EmbeddedRequest, host: str, port: int, state: Mapping[str, object]) -> Scope:
     """Return the ASGI scope of `request`, addressed to `host:port`."""
-    path, _, query = request.target.partition("?")
-    headers = [(_name(name), value.encode()) for name, value in request.headers.items()]
-    headers.append(_host(host, port))
+    path, raw_path, query = _addressed(request.target)
+    headers = [*(raw_headers(request.headers) if request.raw is None else request.raw), _host(host, port)]
     if request.body or request.method not in {"GET", "HEAD"}:
         headers.append((b"content-length", b"%d" % len(request.body)))
     scope: dict[str, object] = {
@@ -146,9 +152,9 @@ def request_scope(request: EmbeddedRequest, host: str, port: int, state: Mapping
         "http_version": "1.1",
         "method": request.method,
         "scheme": "http",
-        "path": unquote(path) if "%" in path else path,
-        "raw_path": path.encode("latin-1", "replace"),
-        "query_string": query.encode("latin-1", "replace"),
+        "path": path,
+        "raw_path": raw_path,
+        "query_string": query,
         "root_path": "",
         "headers": headers,
         "client": ("127.0.0.1", 0),
@@ -159,6 +165,18 @@ def request_scope(request: EmbeddedRequest, host: str, port: int, state: Mapping
     if _TRACING_PACKAGE not in sys.modules:
         scope |= _UNTRACED
     return scope
+
+
+def raw_headers(headers: Mapping[str, str]) -> RawPairs:
+    """Return headers as they are sent."""
+    return tuple([(_name(name), value.encode()) for name, value in headers.items()])
+
+
+@lru_cache(maxsize=256)
+def _addressed(target: str) -> tuple[str, bytes, bytes]:
+    """Return the path that a target names, the same as it was written, and its query."""
+    path, _, query = target.partition("?")
+    return unquote(path), path.encode("latin-1", "replace"), query.encode("latin-1", "replace")
 
 
 @lru_cache(maxsize=256)

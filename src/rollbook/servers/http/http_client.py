@@ -19,6 +19,7 @@ Source: servers.md §4.1, §4.2; collection.md §3.6.
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from types import NoneType
 from typing import Any, Final, cast
 
@@ -41,7 +42,7 @@ from rollbook.servers.http.embedded_registry import EmbeddedServer, find_embedde
 from rollbook.servers.http.embedded_response import EmbeddedResponse
 from rollbook.servers.http.inner_error import InnerServerError, raise_for_status
 from rollbook.servers.http.redaction import redacted_url
-from rollbook.servers.http.redirects import Call, next_call
+from rollbook.servers.http.redirects import REDIRECTS, Call, next_call
 from rollbook.servers.http.request_body import as_embedded_request, with_encoded_json
 from rollbook.servers.http.time_limits import model_call_timeout, model_call_took_too_long, whole_and_silence
 from rollbook.servers.http.wire_calls import base_of, may_carry
@@ -98,6 +99,9 @@ async def request(
 
     """
     settings = current_client_settings()
+    first = None if _model_call else await _at_once(method, str(url), aiohttp_kwargs, settings)
+    if first is not None and first.status not in REDIRECTS:
+        return cast("ClientResponse", first)
     options = with_encoded_json(aiohttp_kwargs)
     limits: ClientTimeout | None = None
     if _model_call and options.get("timeout") is None:
@@ -110,7 +114,7 @@ async def request(
     attempts: _Attempts | None = None
     while True:
         try:
-            return await _exchange(call, settings, by_wire=by_wire)
+            return await _exchange(call, settings, first, by_wire=by_wire)
         except (ClientError, TimeoutError) as error:
             if attempts is None:
                 attempts = _Attempts(_server_name, call, deadline, _max_connection_retries, replay=_replay)
@@ -119,7 +123,26 @@ async def request(
                     said = model_call_took_too_long(redacted_url(call.url), settings, limits.total)
                     raise TimeoutError(said) from error
                 raise
+        first = None
         await asyncio.sleep(RETRY_SECONDS)
+
+
+async def _at_once(
+    method: str, url: str, options: Mapping[str, Any], settings: ClientSettings
+) -> EmbeddedResponse | None:
+    """Return the reply of a server of this process to a call without limits, or None when the call takes more steps.
+
+    Raises:
+        aiohttp.ClientPayloadError: the server began a reply and did not end it; such a call is not sent again.
+
+    """
+    server = find_embedded(url)
+    if server is None or options.get("timeout") is not None or (settings.total_seconds or settings.read_seconds):
+        return None
+    if server.loop is not asyncio.get_running_loop():
+        return None
+    asked = as_embedded_request(method, server.base_url, url, options)
+    return None if asked is None else await server.call(asked)
 
 
 class _Attempts:
@@ -151,12 +174,16 @@ class _Attempts:
         return allowed
 
 
-async def _exchange(call: Call, settings: ClientSettings, *, by_wire: bool) -> ClientResponse:
-    """Return the reply to `call`, from a server of this process or through a socket."""
+async def _exchange(
+    call: Call, settings: ClientSettings, first: EmbeddedResponse | None, *, by_wire: bool
+) -> ClientResponse:
+    """Return the reply to `call`, from a server of this process or through a socket; `first` is there already."""
     earlier: list[EmbeddedResponse] = []
+    reply = first
     while True:
-        server = find_embedded(call.url)
-        reply = None if server is None else await _embedded(server, call, settings)
+        server = None if reply is not None else find_embedded(call.url)
+        if server is not None:
+            reply = await _embedded(server, call, settings)
         if reply is None and by_wire:
             reply = await _by_wire(call, settings)
         if reply is None:
@@ -167,7 +194,7 @@ async def _exchange(call: Call, settings: ClientSettings, *, by_wire: bool) -> C
                 reply.history = cast("tuple[ClientResponse, ...]", tuple(earlier))
             return cast("ClientResponse", reply)
         earlier.append(reply)
-        call = further
+        call, reply = further, None
 
 
 async def _through_socket(call: Call) -> ClientResponse:

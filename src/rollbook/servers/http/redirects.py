@@ -18,8 +18,8 @@ from yarl import URL
 
 from rollbook.servers.http.embedded_response import EmbeddedResponse
 
-MOST_REDIRECTS: Final = 10
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+MOSTREDIRECTS: Final = 10
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _POST_BECOMES_GET: Final = frozenset({301, 302})
 _CREDENTIALS: Final = ("Authorization", "Cookie", "Proxy-Authorization")
 
@@ -39,9 +39,9 @@ def next_call(call: Call, reply: EmbeddedResponse, earlier: Sequence[EmbeddedRes
         TooManyRedirects, InvalidUrlRedirectClientError, NonHttpUrlRedirectClientError: as over a socket.
 
     """
-    if reply.status not in _REDIRECTS or not call.options.get("allow_redirects", True):
+    if reply.status not in REDIRECTS or not call.options.get("allow_redirects", True):
         return None
-    if len(earlier) + 1 >= MOST_REDIRECTS:
+    if len(earlier) + 1 >= MOSTREDIRECTS:
         history = cast("tuple[ClientResponse, ...]", (*earlier, reply))
         raise TooManyRedirects(history[0].request_info, history)
     location = reply.headers.get("Location") or reply.headers.get("URI")

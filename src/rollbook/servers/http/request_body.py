@@ -19,7 +19,7 @@ import orjson
 from pydantic import BaseModel
 from yarl import URL
 
-from rollbook.servers.http.embedded_call import EmbeddedRequest
+from rollbook.servers.http.embedded_call import EmbeddedRequest, RawPairs, raw_headers
 
 JSON_TYPE: Final = "application/json"
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
@@ -31,7 +31,10 @@ _MOST_COOKIE_NAMES: Final = 1000
 _OWN: Final = {"accept": "*/*", "user-agent": "rollbook"}
 _HOST_AT: Final = len("http://")
 _TEXT: Final = frozenset({str})
-_UNDERSTOOD: Final = frozenset({"data", "headers", "cookies", "params", "timeout", "allow_redirects"})
+_UNDERSTOOD: Final = frozenset({"json", "data", "headers", "cookies", "params", "timeout", "allow_redirects"})
+_CONTENT_TYPE: Final = "content-type"
+_TEXT_TYPE: Final = "text/plain; charset=utf-8"
+_BYTES_TYPE: Final = "application/octet-stream"
 
 
 def json_bytes(value: object) -> bytes:
@@ -69,30 +72,54 @@ def with_encoded_json(options: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def as_embedded_request(method: str, base_url: str, url: str, options: Mapping[str, Any]) -> EmbeddedRequest | None:
-    """Return the in-process form of a request to `url`, or None when only a socket can carry it."""
+    """Return the in-process form of a request to `url`, or None when only a socket can carry it.
+
+    `options` are aiohttp's keyword arguments; `json` may hold pydantic models.
+    """
+    body, body_type = _body(options, method)
+    if body is None or not _UNDERSTOOD.issuperset(options):
+        return None
+    given = options.get("headers")
+    pairs = _pairs(given) if given else ()
+    said = None if pairs is None else _said(pairs, body_type)
+    if said is None:
+        return None
+    headers, raw = said
+    jar = options.get("cookies")
+    cookies = cookie_header(jar) if jar else ""
+    if cookies:
+        before = headers.get("cookie")
+        headers = {**headers, "cookie": cookies if before is None else f"{before}; {cookies}"}
+        raw = (*raw, (b"cookie", cookies.encode())) if before is None else raw_headers(headers)
+    return EmbeddedRequest(method.upper(), base_url, _target(url, options.get("params")), headers, body, raw)
+
+
+def _body(options: Mapping[str, Any], method: str) -> tuple[bytes | None, str | None]:
+    """Return a request's body and the content type that goes with it; no body is None where it is none of ours."""
+    value = options.get("json")
+    if value is not None:
+        return json_bytes(value), JSON_TYPE
     data = options.get("data")
-    if not _UNDERSTOOD.issuperset(options) or not (data is None or isinstance(data, (bytes, str))):
-        return None
-    given = options.get("headers") or {}
-    pairs = tuple(given.items() if isinstance(given, Mapping) else given)
-    plain = _plain_headers(pairs) if {type(value) for _, value in pairs} <= _TEXT else None
-    if plain is None:
-        return None
+    if data is None:
+        return b"", _BYTES_TYPE if method.upper() in _WITH_BODY else None
+    if isinstance(data, str):
+        return data.encode(), _TEXT_TYPE
+    return (data if isinstance(data, bytes) else None), _BYTES_TYPE
+
+
+def _target(url: str, params: Any) -> str:
+    """Return path and query as they are sent."""
     slash = url.find("/", _HOST_AT)
     target = url[slash:]
-    if slash < 0 or options.get("params") or not target.isascii() or " " in target or "#" in target:
-        target = URL(url).extend_query(options.get("params") or {}).raw_path_qs
-    headers = dict(plain)
-    if "content-type" not in headers:
-        if isinstance(data, str):
-            headers["content-type"] = "text/plain; charset=utf-8"
-        elif data is not None or method.upper() in _WITH_BODY:
-            headers["content-type"] = "application/octet-stream"
-    cookies = cookie_header(options.get("cookies") or {})
-    if cookies:
-        headers["cookie"] = f"{headers['cookie']}; {cookies}" if "cookie" in headers else cookies
-    body = data.encode() if isinstance(data, str) else data or b""
-    return EmbeddedRequest(method.upper(), base_url, target, headers, body)
+    if slash < 0 or params or not target.isascii() or " " in target or "#" in target:
+        return URL(url).extend_query(params or {}).raw_path_qs
+    return target
+
+
+def _pairs(given: Any) -> tuple[tuple[str, str], ...] | None:
+    """Return headers as pairs; None where a value is no text."""
+    pairs = tuple(given.items() if isinstance(given, (dict, Mapping)) else given)
+    return pairs if {type(value) for _, value in pairs} <= _TEXT else None
 
 
 def _key(name: object) -> str | None:
@@ -100,9 +127,9 @@ def _key(name: object) -> str | None:
     return name.lower() if isinstance(name, str) and _NAME.fullmatch(name) else None
 
 
-@lru_cache(maxsize=256)
-def _plain_headers(given: tuple[tuple[str, str], ...]) -> Mapping[str, str] | None:
-    """Return the headers by names in lower case; None when one is repeated or is none that HTTP can carry.
+@lru_cache(maxsize=512)
+def _said(given: tuple[tuple[str, str], ...], body_type: str | None) -> tuple[Mapping[str, str], RawPairs] | None:
+    """Return the headers by names in lower case, and as they are sent; None when one is repeated or HTTP has none such.
 
     A server's calls say the same again and again.
     """
@@ -112,7 +139,10 @@ def _plain_headers(given: tuple[tuple[str, str], ...]) -> Mapping[str, str] | No
         if key is None or key in headers or _CONTROL.search(value):
             return None
         headers[key] = value.lstrip(" \t")
-    return {**_OWN, **headers}
+    if body_type is not None and _CONTENT_TYPE not in headers:
+        headers[_CONTENT_TYPE] = body_type
+    whole = {**_OWN, **headers}
+    return whole, raw_headers(whole)
 
 
 @lru_cache(maxsize=1024)
@@ -140,8 +170,8 @@ def cookie_header(cookies: "Mapping[str, str | Morsel[str]]") -> str:
     for name, value in sorted(cookies.items()):
         if isinstance(value, Morsel):
             parts.append(f"{value.key}={value.coded_value}")
-        else:
-            if name not in _COOKIE_NAMES:
-                _note_cookie_name(name)
-            parts.append(f"{name}={_coded(value)}")
+            continue
+        if name not in _COOKIE_NAMES:
+            _note_cookie_name(name)
+        parts.append(f"{name}={_coded(value)}")
     return "; ".join(parts)
