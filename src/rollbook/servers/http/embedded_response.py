@@ -22,7 +22,7 @@ from aiohttp import ClientResponse, ClientResponseError, ContentTypeError, Reque
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from rollbook.servers.http.set_cookie import cookies_of
+from rollbook.servers.http.set_cookie import cookie_values, cookies_of
 
 RawHeaders = list[tuple[bytes, bytes]]
 _JSON: Final = "application/json"
@@ -127,6 +127,10 @@ class EmbeddedResponse:
     def cookies(self) -> SimpleCookie:
         """The cookies that the reply sets."""
         return cookies_of([_text(value) for name, value in self.raw_headers if name.lower() == b"set-cookie"])
+
+    def cookie_values(self) -> dict[str, str]:
+        """Return names and values of the cookies that the reply sets."""
+        return cookie_values([value for name, value in self.raw_headers if name.lower() == b"set-cookie"])
 
     @cached_property
     def url(self) -> URL:

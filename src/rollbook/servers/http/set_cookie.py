@@ -20,6 +20,9 @@ _DECODER: Final = SimpleCookie()
 _RESERVED: Final[Morsel[str]] = Morsel()
 _MOST_ATTRIBUTES: Final = 256
 _MOST_FIELDS: Final = 1024
+_MOST_NAMES: Final = 256
+_NAMES: Final[set[str]] = set()
+"""Names that a cookie can have, as far as replies have used them."""
 _FLAGS: Final = frozenset({"secure", "httponly"})
 
 
@@ -30,6 +33,27 @@ def cookies_of(fields: Iterable[str]) -> SimpleCookie:
         if morsel is not None:
             dict.__setitem__(jar, morsel.key, morsel)  # past the check of names, which this has passed
     return jar
+
+
+def cookie_values(fields: Iterable[bytes]) -> dict[str, str]:
+    """Return names and values of the cookies that `fields` set: what `cookies_of` reads, and nothing but that."""
+    return dict(filter(None, map(_value, fields)))
+
+
+@lru_cache(maxsize=_MOST_FIELDS)
+def _value(raw: bytes) -> tuple[str, str] | None:
+    """Return what a field sets, without the rest of it; most name a cookie that was seen before."""
+    field = raw.decode("utf-8", "surrogateescape")
+    pair = None if '"' in field or _NO_TEXT.search(field) else _PAIR.match(field)
+    name = "" if pair is None else pair[1].strip(" \t")
+    if pair is not None and name in _NAMES and "\t" not in field:
+        return name, pair[2].strip(" ")
+    read = _read(field)
+    if read is None:
+        return None
+    if len(_NAMES) < _MOST_NAMES:
+        _NAMES.add(read.key)
+    return read.key, read.value
 
 
 def _morsel(field: str) -> "Morsel[str] | None":

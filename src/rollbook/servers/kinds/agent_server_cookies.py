@@ -11,16 +11,24 @@ from collections.abc import Mapping
 from http.cookies import Morsel
 from typing import Final
 
+from aiohttp import ClientResponse
 from starlette.responses import Response
+
+from rollbook.servers.http.embedded_response import EmbeddedResponse
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~:-]+")
 _RESERVED: Final[Morsel[str]] = Morsel()
 _ATTRIBUTES: Final = "; Path=/; SameSite=lax"
 
 
-def merged_cookies(jar: Mapping[str, str] | None, given: "Mapping[str, str | Morsel[str]]") -> dict[str, str]:
-    """Return `jar` with the cookies of a reply (or of a request) on top."""
-    fresh = {name: value.value if isinstance(value, Morsel) else value for name, value in given.items()}
+def merged_cookies(
+    jar: Mapping[str, str] | None, given: "ClientResponse | Mapping[str, str | Morsel[str]]"
+) -> dict[str, str]:
+    """Return `jar` with the cookies of a reply (or of a request) on top; a reply may be given itself."""
+    if isinstance(given, EmbeddedResponse):
+        return {**(jar or {}), **given.cookie_values()}
+    cookies = given if isinstance(given, Mapping) else given.cookies
+    fresh = {name: value.value if isinstance(value, Morsel) else value for name, value in cookies.items()}
     return {**(jar or {}), **fresh}
 
 

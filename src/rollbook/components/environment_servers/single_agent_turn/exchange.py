@@ -51,7 +51,7 @@ class Peer:
         try:
             reply = await self.client.post(server_name=self.name, url_path=url_path, json=body, cookies=self.cookies)
             await raise_for_status(reply)
-            self.cookies = merged_cookies(self.cookies, reply.cookies)
+            self.cookies = merged_cookies(self.cookies, reply)
             return answers.model_validate(await get_response_json(reply))
         except ClientResponseError as error:
             raise self.failed(f"POST {url_path} answered {status_text(error)}", terminal=is_lasting(error)) from error

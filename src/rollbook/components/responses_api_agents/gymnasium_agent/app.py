@@ -179,7 +179,7 @@ class GymnasiumAgent(SimpleResponsesAPIAgent):
             answer = NeMoGymResponse.model_validate(await get_response_json(reply))
         except ValueError as error:
             raise RuntimeError(f"the model server {name!r} answered no response: {error}") from error
-        episode.model_cookies = merged_cookies(episode.model_cookies, reply.cookies)
+        episode.model_cookies = merged_cookies(episode.model_cookies, reply)
         episode.new += answer.output
         episode.usage = accumulate_response_usage(episode.usage, answer.usage)
         return answer
@@ -193,7 +193,7 @@ class GymnasiumAgent(SimpleResponsesAPIAgent):
             _replay=STEP_REQUEST_ID_KEY in row,
         )
         await raise_for_status(reply)
-        episode.cookies = merged_cookies(episode.cookies, reply.cookies)
+        episode.cookies = merged_cookies(episode.cookies, reply)
         return await get_response_json(reply)
 
     async def _closed(self, episode: Episode) -> None:

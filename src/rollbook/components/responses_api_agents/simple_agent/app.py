@@ -106,7 +106,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
             server_name=environment, url_path="/seed_session", json=row, cookies=cookies
         )
         await raise_for_status(seeded)
-        cookies = merged_cookies(cookies, seeded.cookies)
+        cookies = merged_cookies(cookies, seeded)
         answered = await self.server_client.post(
             server_name=self.config.name,
             url_path=self.url_path_for_run("/v1/responses", body),
@@ -114,7 +114,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
             cookies=cookies,
         )
         await raise_for_status(answered)
-        cookies = merged_cookies(cookies, answered.cookies)
+        cookies = merged_cookies(cookies, answered)
         row["response"] = await get_response_json(answered)
         return SimpleAgentVerifyResponse.model_validate(await self._verified(environment, row, cookies))
 
@@ -182,7 +182,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
             answer = NeMoGymResponse.model_validate(await get_response_json(reply))
         except ValueError as error:
             raise RuntimeError(f"the model server {name!r} answered no response: {error}") from error
-        return answer, merged_cookies(cookies, reply.cookies)
+        return answer, merged_cookies(cookies, reply)
 
     async def _verified(self, environment: str, row: Mapping[str, object], cookies: dict[str, str]) -> object:
         if self.config.skip_verification:

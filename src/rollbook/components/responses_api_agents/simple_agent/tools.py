@@ -111,7 +111,7 @@ async def _answered(tools: Tools, call: NeMoGymResponseFunctionToolCall) -> str:
         reply = await tools.post(call.name, arguments)
     except RecursionError as error:
         return _invalid(error)
-    tools.cookies = merged_cookies(tools.cookies, reply.cookies)
+    tools.cookies = merged_cookies(tools.cookies, reply)
     return (await reply.read()).decode("utf-8", "replace")
 
 
