@@ -163,7 +163,7 @@ NeMoGymResponseInputMessageContentList = list[NeMoGymInputContentPart]
 
 def text_or_list(value: Any) -> str:
     """The tag of a value that is a string or a list, so that an error speaks of the one that was meant."""
-    return "text" if isinstance(value, str) else "list"
+    return "text" if type(value) is str or isinstance(value, str) else "list"
 
 
 NeMoGymMessageContent = Annotated[

@@ -51,7 +51,6 @@ _OWN_CLASS = frozenset({"function_call", "reasoning", "function_call_output", "i
 _TRAINABLE = frozenset({"easy", "message", "output_message", "function_call", "reasoning"})
 _TOKENS = frozenset(TOKEN_KEYS)
 _SHAPES: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset({"role"}), "message"),
     (frozenset({"call_id", "output"}), "function_call_output"),
     (frozenset({"name", "arguments"}), "function_call"),
     (frozenset({"summary"}), "reasoning"),
@@ -60,6 +59,8 @@ _SHAPES: tuple[tuple[frozenset[str], str], ...] = (
 
 def inferred_type(item: Mapping[str, Any]) -> str | None:
     """The `type` of an untyped input item, by its shape."""
+    if "role" in item:
+        return "message"
     for keys, kind in _SHAPES:
         if keys <= item.keys():
             return kind
@@ -75,9 +76,12 @@ def _message_tag(item: Mapping[str, Any], is_output: bool) -> str:
 
 
 def _tag_of_json(item: Mapping[str, Any], kind: str | None, is_output: bool) -> str | None:
-    if kind is None:
+    if kind == "message":
+        tag = _message_tag(item, is_output)
+    elif kind is None:
         return None
-    tag = _message_tag(item, is_output) if kind == "message" else kind if kind in _OWN_CLASS else "hosted"
+    else:
+        tag = kind if kind in _OWN_CLASS else "hosted"
     if _TOKENS.isdisjoint(item) or tag not in _TRAINABLE or all(item.get(key) is None for key in TOKEN_KEYS):
         return tag
     return f"{tag}_t"
@@ -89,21 +93,17 @@ def _tag_of_object(item: Any) -> str | None:
 
 def input_tag(item: Any) -> str | None:
     """The class tag of an input item, given as an object or as JSON."""
-    own = _OF_CLASS.get(type(item))
-    if own is not None:
-        return own
-    if isinstance(item, dict):
+    if type(item) is dict or isinstance(item, dict):
         kind = item.get("type")
         return _tag_of_json(item, inferred_type(item) if kind is None else kind, is_output=False)
-    return _tag_of_object(item)
+    return _OF_CLASS.get(type(item)) or _tag_of_object(item)
 
 
 def output_tag(item: Any) -> str | None:
     """The class tag of an output item, given as an object or as JSON."""
-    own = _OF_CLASS.get(type(item))
-    if own is not None:
-        return own
-    return _tag_of_json(item, item.get("type"), is_output=True) if isinstance(item, dict) else _tag_of_object(item)
+    if type(item) is dict or isinstance(item, dict):
+        return _tag_of_json(item, item.get("type"), is_output=True)
+    return _OF_CLASS.get(type(item)) or _tag_of_object(item)
 
 
 _ITEM = (
