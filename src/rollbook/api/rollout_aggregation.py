@@ -31,6 +31,7 @@ from rollbook.config.types import BaseServerConfig
 from rollbook.dispatch.transport import Transport
 from rollbook.errors import HeadServerUnreachableError, RunError
 from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.places import refuse_no_file
 from rollbook.ledger.reader import Line, scan_whole
 from rollbook.ledger.whole_file import whole_file
 from rollbook.records.json_values import JsonObject
@@ -76,6 +77,7 @@ async def aggregate_shards(
     The head server is the one of `global_config`.
     """
     output = Path(settings.output_jsonl_fpath)
+    refuse_no_file(output)
     refuse_file_of_run(output)
     if settings.merge_shards:
         refuse_over_run(output)

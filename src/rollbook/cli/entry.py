@@ -7,6 +7,7 @@ Rules:
 Source: servers.md §10.1.
 """
 
+import errno
 import io
 import os
 import sys
@@ -67,10 +68,24 @@ def _said(error: Exception) -> int:
         case BrokenPipeError():
             return _reader_went_away()
         case OSError():
-            say_error(str(error))
+            say_error(_of_the_system(error))
         case _:
             say_error(f"{type(error).__name__}: {error} (this is a defect of ours; -v logs where it happened)")
     return _FAILED
+
+
+def _of_the_system(error: OSError) -> str:
+    """Say what the system refused, and of which file, in words and without its number."""
+    named = error.filename2 or error.filename
+    if named is None:
+        return error.strerror or str(error)
+    path = Path(os.fsdecode(named))
+    below = next((place for place in (path, *path.parents) if place.exists()), path)
+    if error.errno in {errno.EEXIST, errno.ENOTDIR} and not below.is_dir():
+        return f"{below} is a file, and can hold no other; name another place"
+    if error.errno == errno.EISDIR:
+        return f"{path} is a folder; name a file"
+    return f"{path}: {error.strerror}"
 
 
 def _interrupted() -> int:

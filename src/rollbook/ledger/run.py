@@ -26,6 +26,7 @@ from rollbook.ledger.manifest_store import committed_sizes, manifest_text, short
 from rollbook.ledger.materialized import write_rows
 from rollbook.ledger.ownership import refuse_files_of_others
 from rollbook.ledger.paths import RunPaths
+from rollbook.ledger.places import refuse_no_file
 from rollbook.ledger.tail import TailRepair, keep_torn, repair_tail, torn_of
 from rollbook.ledger.whole_file import WholeFile, made_aside, sync_folder
 from rollbook.ledger.writer import Durability, Writer, WriterOptions
@@ -123,13 +124,7 @@ class Run:
 
     def refuse_what_is_no_file(self) -> None:
         """Refuse an output of which a file is a folder, or lies in one that is none."""
-        if self.paths.output.is_dir():
-            raise LedgerError(
-                f"{self.paths.output} is a folder; give a file name, for example {self.paths.output}/r.jsonl"
-            )
-        for folder in self.paths.output.parents:
-            if folder.exists() and not folder.is_dir():
-                raise LedgerError(f"{folder} is a file, and can hold no other; give another --output")
+        refuse_no_file(self.paths.output)
         for path in self.paths.every_file:
             if path.exists() and not path.is_file():
                 raise LedgerError(f"{path} is no regular file and is left as it is; give another --output")

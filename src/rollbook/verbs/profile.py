@@ -21,6 +21,7 @@ import msgspec
 from rollbook.errors import LedgerError
 from rollbook.ledger.derived import refuse_over_runs
 from rollbook.ledger.paths import agent_metrics_path_for, repeat_level_metrics_path_for, reward_profiling_path_for
+from rollbook.ledger.places import refuse_no_file, refuse_no_folder
 from rollbook.ledger.whole_file import WholeFile, made_aside
 from rollbook.records.columns import unpacked_key
 from rollbook.records.json_values import JsonObject
@@ -58,6 +59,9 @@ def profile(
 
     """
     kept = None if keep is None else Kept(keep, parsed(keep))
+    refuse_no_folder(output.parent)
+    if export is not None:
+        refuse_no_file(export)
     _refuse_over_runs(runs, output, export)
     if export is not None and any(run.plan is None for run in runs):
         raise ProfileError(f"{export}: a task's row is in the materialized inputs, and they are not there")

@@ -54,8 +54,8 @@ def proposed(output: Path, decision: Decision, clock: Clock) -> Resubmission:
     """Return what `decision` would let run again at `output`; nothing is written.
 
     Raises:
-        NoRunError, ConfigError, DamagedRunError: no run is there that could be gone on with, or a masked rollout that
-            is none, or keeps an answer.
+        NoRunError, ConfigError, DamagedRunError: no run is there that could be gone on with, a masked rollout is none,
+            or keeps an answer, or nothing is there that the decision would be about.
 
     """
     reading = read_run(output)
@@ -106,6 +106,8 @@ def _approval(reading: Reading, decision: Decision, clock: Clock) -> Approval:
             released.add(_attempt(record))
         elif decision.infrastructure and standing.disposition is Disposition.MASKED:
             masked |= set() if _keeps_answer(reading, record) else {_attempt(record)}
+    if not (masked or released or decision.attempts_more):
+        raise ConfigError(_nothing_found(reading.paths, decision))
     return Approval(
         at=timestamp(clock.now()),
         who=decision.who,
@@ -113,6 +115,17 @@ def _approval(reading: Reading, decision: Decision, clock: Clock) -> Approval:
         attempts_more=decision.attempts_more,
         masked=tuple(sorted(masked)),
         released=tuple(sorted(released)),
+    )
+
+
+def _nothing_found(paths: RunPaths, decision: Decision) -> str:
+    sought = [
+        *(["no rollout is held"] if decision.release_held else []),
+        *(["no masked result is without a model's answer"] if decision.infrastructure else []),
+    ]
+    return (
+        f"{paths.output}: {', and '.join(sought)}: there is nothing to decide, and nothing was written; "
+        f"gym eval status {paths.output} tells how its rollouts stand"
     )
 
 

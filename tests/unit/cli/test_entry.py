@@ -90,7 +90,7 @@ def _ending_with(error, monkeypatch):
         (ConfigError("limit: -1 is negative; give 0 or more"), 1, "Error: limit: -1 is negative; give 0 or more\n"),
         (IncompleteEvaluationError("3/4 completed"), 4, "Error: 3/4 completed\n"),
         (KeyboardInterrupt(), 130, "Interrupted.\n"),
-        (PermissionError(13, "Permission denied", "out"), 1, "Error: [Errno 13] Permission denied: 'out'\n"),
+        (PermissionError(13, "Permission denied", "out"), 1, "Error: out: Permission denied\n"),
         (ConfigError("a \x1b[31mred\x1b[0m name"), 1, "Error: a \\x1b[31mred\\x1b[0m name\n"),
     ],
 )

@@ -163,3 +163,20 @@ def test_a_folder_without_a_manifest_has_nowhere_to_keep_a_decision(folder):
     refused = resubmitted(folder, "--release-held", *WHY)
     assert refused.code == 1
     assert "no manifest" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        (("--release-held", *WHY), "no rollout is held"),
+        (("--release-held", "--dry-run"), "no rollout is held"),
+        (("--approve-masked", "all-infrastructure", *WHY), "no masked result is without a model's answer"),
+    ],
+)
+def test_a_decision_about_nothing_is_refused_and_leaves_no_trace(folder, flags, what):
+    with serving() as stub:
+        folder.run(stub)
+    before = folder.manifest.read_bytes()
+    refused = resubmitted(folder, *flags)
+    assert (refused.code, what in refused.err) == (1, True), refused.text
+    assert folder.manifest.read_bytes() == before
