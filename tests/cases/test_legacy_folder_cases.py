@@ -355,11 +355,11 @@ def test_records_of_two_runs_are_not_taken_up_as_one(tmp_path, stub):
     assert not folder.manifest.exists()
 
 
-def test_rows_without_a_plan_are_results_that_nobody_asked_for(tmp_path):
+def test_rows_without_a_plan_are_counted_and_no_plan_is_claimed(tmp_path):
     folder = built(tmp_path, 1, [scored(0)])
     folder.plan.unlink()
     told = folder.status()
-    assert (told["inputs"], told["exit_code"]) == (0, 5)
+    assert (told["inputs"], told["exit_code"], told["has_plan"]) == (1, 0, False)
 
 
 def test_an_agent_that_the_configuration_does_not_have_is_named_with_its_line(tmp_path, stub):

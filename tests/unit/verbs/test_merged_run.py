@@ -83,7 +83,7 @@ def test_a_merged_run_counts_what_its_shards_counted(tmp_path, shards):
 def test_a_merged_run_is_not_damaged_though_its_records_name_several_runs(tmp_path, shards):
     paths, _ = merged(tmp_path, *shards)
     status = run_status(paths.output)
-    assert (status.damage, status.state) == ((), RunState.INTERRUPTED)
+    assert (status.damage, status.state) == ((), RunState.FINISHED)
 
 
 def test_merging_what_was_merged_gives_the_same_files(tmp_path, shards):
