@@ -57,6 +57,10 @@ class MergedShard(BaseModel):
     run_id: str | None = None
 
 
+IMPORTED: Final = "imported"
+"""The manifest's key that names the logs which a run was imported from, and how its one session ended."""
+
+
 class RunManifest(BaseModel):
     """The manifest of a run.
 
@@ -96,6 +100,11 @@ class RunManifest(BaseModel):
     def attempt_cap(self) -> int:
         """Failures that a rollout of this run may have: the saved cap and what an explicit recovery added."""
         return self.max_rollout_attempts + self.attempt_extension
+
+    @property
+    def was_run_elsewhere(self) -> bool:
+        """Whether its rollouts were imported or merged: no session of it ever sends one."""
+        return bool(self.merged) or IMPORTED in (self.model_extra or {})
 
     @property
     def session(self) -> int:

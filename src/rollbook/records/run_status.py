@@ -83,6 +83,8 @@ class RunStatus:
     `attempts` counts reserved numbers and `refused` those of them that never ran; `owed_by` and `not_owed_by` split the
     plan by why a resume would run a rollout or leave it; `elapsed_s` sums the sessions' active time, in seconds.
     `input` is the file of rows that a resume reads, where it lies beside the output: the run's own plan.
+    Without `has_plan` the coverage is of the rollouts that records name, and nobody knows how many were planned.
+    `run_elsewhere` says why no session goes on with a run that was imported or merged; None of any other.
     `headlines` are those of its agents by name; none where they were not asked for.
     """
 
@@ -104,6 +106,8 @@ class RunStatus:
     tokens: Mapping[str, int] | None
     notes: tuple[str, ...]
     input: FilePath | None = None
+    has_plan: bool = True
+    run_elsewhere: str | None = None
     headlines: Mapping[str, Headline] = field(default_factory=dict)
 
     @property
@@ -120,10 +124,14 @@ class RunStatus:
 def exit_code(status: RunStatus, *, require_complete: bool) -> int:
     """Return what a command about the run ends with.
 
-    5 when the law is violated or a file is damaged; 4 when everything was to be scored and is not; 3 when a resume
-    would run something, or something is in flight; 0 when there is nothing that a resume would do.
+    5 when the law is violated or a file is damaged; 4 when everything was to be scored and is not, or nobody knows
+    whether it is; 3 when a resume would run something, or something is in flight; 0 when there is nothing that a resume
+    would do, as of a run that was imported or merged.
     """
-    return code_of(status.coverage, believable=status.is_believable, require_complete=require_complete)
+    code = code_of(status.coverage, believable=status.is_believable, require_complete=require_complete)
+    if code == DONE and require_complete and not status.has_plan:
+        return INCOMPLETE
+    return DONE if code == RESUMABLE and status.run_elsewhere is not None else code
 
 
 def code_of(coverage: Coverage, *, believable: bool = True, require_complete: bool = False) -> int:

@@ -91,6 +91,8 @@ def _run(status: RunStatus, *, require_complete: bool) -> JsonObject:
         "output": os.fspath(status.output),
         "run_id": status.run_id,
         "managed": status.managed,
+        "has_plan": status.has_plan,
+        "run_elsewhere": status.run_elsewhere,
         "state": status.state.value,
         "exit_code": exit_code(status, require_complete=require_complete),
         **_counts(status.coverage, status.owed_by, status.not_owed_by, status.final_zeros),

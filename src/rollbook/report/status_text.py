@@ -68,7 +68,7 @@ def _facts(status: RunStatus) -> Iterator[str]:
     run = f", run {status.run_id}" if status.run_id else ""
     yield shown(f"{'Run'.ljust(_MARGIN)}{os.fspath(status.output)}{run}{'' if status.managed else ', no manifest'}")
     yield from labelled("State", STATES[status.state], _MARGIN)
-    yield from labelled("Law", law_in_words(status.coverage), _MARGIN)
+    yield from labelled("Law", law_in_words(status.coverage, has_plan=status.has_plan), _MARGIN)
     if status.coverage.failed_by_class:
         yield from labelled("Failed", counts_in_words(status.coverage.failed_by_class), _MARGIN)
     yield from labelled("Attempts", _attempts(status), _MARGIN)
@@ -98,8 +98,9 @@ def _headline(of: tuple[str, Headline]) -> Iterator[str]:
 
 
 def _session(session: SessionStatus, status: RunStatus) -> list[str]:
-    told = f"{session.number}: {session.opened_at} {_end(session, status)}, {session.host} pid {session.pid}"
-    return [*item(shown(told)), f"    {_cut(shown(session.command))}"]
+    where = f", {session.host} pid {session.pid}" if session.host else ""
+    told = item(shown(f"{session.number}: {session.opened_at} {_end(session, status)}{where}"))
+    return [*told, f"    {_cut(shown(session.command))}"] if session.command else told
 
 
 def _cut(command: str) -> str:
@@ -115,6 +116,11 @@ def _end(session: SessionStatus, status: RunStatus) -> str:
 
 def _resume(status: RunStatus) -> Iterator[str]:
     running = status.state is RunState.RUNNING
+    if status.run_elsewhere is not None:
+        yield from labelled("", f"No resume goes on with it: {status.run_elsewhere}.", 0)
+        yield f"It stays with {number_of(status.coverage.planned, 'rollout')}:"
+        yield from _reasons(counted((status.owed_by, status.not_owed_by)))
+        return
     if status.coverage.owed:
         yield f"{'Still to run' if running else 'A resume would run'} {number_of(status.coverage.owed, 'rollout')}:"
         yield from _reasons(status.owed_by)
@@ -158,13 +164,16 @@ def _section(heading: str, lines: Iterator[str]) -> Iterator[str]:
 
 def _listed(status: RunStatus) -> list[str]:
     """Tell one of several runs: where, how far, what is left."""
-    owed = f", {status.coverage.owed} owed" if status.coverage.owed else ""
+    owed = f", {status.coverage.owed} owed" if status.coverage.owed and status.run_elsewhere is None else ""
+    owed += "" if status.has_plan else ", no plan"
     state = f"{STATES[status.state].partition(':')[0]}; {standing_in_words(status.coverage)}{owed}"
     return [shown(os.fspath(status.output)), *item(shown(state)), *_places(status, "    ")]
 
 
 def _sum(statuses: Sequence[RunStatus]) -> Iterator[str]:
     yield f"{len(statuses)} runs"
-    yield from labelled("Law", law_in_words(summed([status.coverage for status in statuses])), _MARGIN)
+    has_plan = all(status.has_plan for status in statuses)
+    law = law_in_words(summed([status.coverage for status in statuses]), has_plan=has_plan)
+    yield from labelled("Law", law, _MARGIN)
     yield from labelled("Owed", counts_in_words(counted(status.owed_by for status in statuses)), _MARGIN)
     yield from labelled("Left", counts_in_words(counted(status.not_owed_by for status in statuses)), _MARGIN)

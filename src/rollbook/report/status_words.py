@@ -42,8 +42,8 @@ REASONS: Final[Mapping[str, str]] = {
 """Why a resume would run a rollout or leave it, in the words of `RunStatus.owed_by` and `not_owed_by`."""
 
 
-def law_in_words(coverage: Coverage) -> str:
-    """Return the conservation law with its numbers, and whether it holds."""
+def law_in_words(coverage: Coverage, *, has_plan: bool = True) -> str:
+    """Return the conservation law with its numbers, and whether it holds; without a plan, of what records name."""
     parts = {
         "scored": coverage.scored,
         "masked": coverage.masked,
@@ -56,7 +56,8 @@ def law_in_words(coverage: Coverage) -> str:
     }
     sides = " + ".join(f"{count} {name}" for name, count in parts.items())
     beyond = f", and {coverage.unplanned} beyond the plan" if coverage.unplanned else ""
-    return f"{coverage.planned} planned = {sides}{beyond}: {'holds' if coverage.law_holds else 'VIOLATED'}"
+    whole = f"{coverage.planned} {'planned' if has_plan else 'recorded, no plan,'}"
+    return f"{whole} = {sides}{beyond}: {'holds' if coverage.law_holds else 'VIOLATED'}"
 
 
 def _failed_in_words(coverage: Coverage) -> str:

@@ -35,13 +35,10 @@ from rollbook.records.disposition import DEFAULT_CAP
 from rollbook.records.ending import Ending
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, RolloutKey
 from rollbook.records.json_values import JsonObject
-from rollbook.records.manifest import Closed, LogEvent, Opened, Reserved, RunManifest, log_line
+from rollbook.records.manifest import IMPORTED, Closed, LogEvent, Opened, Reserved, RunManifest, log_line
 from rollbook.records.outcome import Failed, Outcome, Scored
 from rollbook.records.place import File
 from rollbook.verbs.stale_reports import forget_reports
-
-IMPORTED: Final = "imported"
-"""How the one session of an imported run ended, and the manifest's key that names the logs."""
 
 _AT_ONCE: Final = 3000
 _LISTED: Final = 3

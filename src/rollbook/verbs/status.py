@@ -63,6 +63,11 @@ class Reading(msgspec.Struct, frozen=True):
         return self.rules.live_session is not None
 
     @property
+    def has_plan(self) -> bool:
+        """Whether anything says what was planned; where nothing does, what records name is all that is known."""
+        return _has_history(self.paths)
+
+    @property
     def faults(self) -> tuple[Damage, ...]:
         """The damage, without what results have that lie alone: no plan was written that they could contradict."""
         if self.history.manifest is not None or self.paths.materialized_inputs.exists():
@@ -103,7 +108,9 @@ def _read(paths: RunPaths, *, with_tokens: bool) -> Reading:
             check_plan(paths, history.manifest)
         except LedgerError as error:
             damage.append(error)
-    damage += (*manifest_gone(paths, history.log), *unplanned(paths, history.standings))
+    damage += manifest_gone(paths, history.log)
+    if _has_history(paths):
+        damage += unplanned(paths, history.standings)
     rules = _rules(history, live_session=history.log.session if _is_held(paths) else None)
     named = tuple(_damage(error, paths) for error in damage[:_DAMAGES_KEPT])
     return Reading(paths, history, rules, named)
@@ -129,7 +136,7 @@ def status_with_headlines(output: Path) -> RunStatus:
 
 def _status(reading: Reading) -> RunStatus:
     history, standings = reading.history, reading.history.standings
-    groups, unplanned = standings.counted(reading.rules)
+    groups, unplanned = standings.counted(reading.rules, of_plan_only=reading.has_plan)
     coverage = coverage_of(groups, unplanned=unplanned)
     return RunStatus(
         output=reading.paths.output,
@@ -149,6 +156,8 @@ def _status(reading: Reading) -> RunStatus:
         elapsed_s=sum(session.active for session in history.log.sessions) if history.log.sessions else None,
         tokens=history.tokens.counts(),
         notes=tuple(_notes(reading)),
+        has_plan=reading.has_plan,
+        run_elsewhere=_run_elsewhere(history),
         input=reading.paths.materialized_inputs if _runs_its_own_plan(history) else None,
     )
 
@@ -157,6 +166,12 @@ def _runs_its_own_plan(history: History) -> bool:
     """Whether the rows of the run are those of its plan, as those of a recorded call are."""
     manifest = history.manifest
     return manifest is not None and manifest.input_sha256 == manifest.plan.sha256
+
+
+def _run_elsewhere(history: History) -> str | None:
+    """Return why no session goes on with what was imported or merged; None of any other run."""
+    manifest = history.manifest
+    return manifest.not_resumable if manifest is not None and manifest.was_run_elsewhere else None
 
 
 def story_of(output: Path, key: RolloutKey) -> Story:
@@ -172,7 +187,9 @@ def not_scored(output: Path) -> tuple[NotScored, ...]:
     found: dict[tuple[str, bool], list[RolloutKey]] = {}
     counts: Counter[tuple[str, bool]] = Counter()
     for standing in reading.history.standings.standings(reading.rules):
-        if standing.planned and (standing.with_task or standing.disposition is not Disposition.SCORED):
+        if (standing.planned or not reading.has_plan) and (
+            standing.with_task or standing.disposition is not Disposition.SCORED
+        ):
             why = (WITH_TASK, True) if standing.with_task else _why(standing.disposition)
             counts[why] += 1
             named = found.setdefault(why, [])
@@ -206,7 +223,8 @@ def _state(reading: Reading, coverage: Coverage) -> RunState:
         return RunState.DAMAGED
     if reading.is_alive:
         return RunState.RUNNING
-    return RunState.INTERRUPTED if coverage.owed else RunState.FINISHED
+    goes_on = coverage.owed and _run_elsewhere(reading.history) is None
+    return RunState.INTERRUPTED if goes_on else RunState.FINISHED
 
 
 def group_status(count: GroupCount) -> GroupStatus:
@@ -234,6 +252,8 @@ def _session(log: SessionLog, entry: SessionEntry | None) -> SessionStatus:
 
 
 def _notes(reading: Reading) -> Iterator[str]:
+    if not reading.has_plan:
+        yield "there is no plan: what was not recorded is not known, and no share of the counts speaks for a plan"
     if reading.history.manifest is None and not reading.damage:
         yield "the run has no manifest: attempts are counted by their saved failures"
     if reading.history.manifest is not None and reading.history.manifest.adopted:

@@ -11,7 +11,8 @@ from rollbook.inputs.logged import LogError
 from rollbook.ledger.manifest_store import read_manifest
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.identity import RolloutKey
-from rollbook.records.run_status import RunState
+from rollbook.records.run_status import RunState, exit_code
+from rollbook.report.status_text import status_text
 from rollbook.verbs.import_logs import import_logs
 from rollbook.verbs.status import run_status, story_of
 
@@ -41,7 +42,7 @@ def test_the_law_holds_for_what_was_imported_and_the_counts_are_those_of_its_sta
     assert status.coverage.law_holds
     coverage = status.coverage
     assert (coverage.planned, coverage.scored, coverage.settled, coverage.untouched) == (*counts[:2], *counts[3:])
-    assert status.state is (RunState.INTERRUPTED if counts[-1] else RunState.FINISHED)
+    assert status.state is RunState.FINISHED
 
 
 def test_the_same_log_gives_the_same_bytes_wherever_it_lies(tmp_path):
@@ -181,3 +182,15 @@ def test_a_log_is_never_overwritten_by_the_run_that_it_is_imported_into(tmp_path
         import_logs([source], tmp_path / output, overwrite=True)
 
     assert source.read_bytes() == (LOGS / "tools.json").read_bytes()
+
+
+def test_the_status_of_an_import_says_what_it_is_and_tells_nobody_to_go_on(tmp_path):
+    import_logs([LOGS / "cancelled.eval"], tmp_path / "r.jsonl")
+    status = run_status(tmp_path / "r.jsonl")
+    text = status_text([status])
+
+    assert status.coverage.untouched == 2
+    assert exit_code(status, require_complete=False) == 0
+    assert exit_code(status, require_complete=True) == 4
+    assert "No resume goes on with it: its rollouts were imported from inspect_ai" in text
+    assert "--resume" not in text
