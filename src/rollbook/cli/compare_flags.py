@@ -49,6 +49,12 @@ row_flags: Final = flags(
     click.option(
         "--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="The level of tests; 0.05."
     ),
+    click.option(
+        "--assume-complete",
+        is_flag=True,
+        default=None,
+        help="Where a run has no plan, take what is there for all that was to be run.",
+    ),
     click.option("--flips", type=click.IntRange(0), default=10, help="How many flips of a direction are listed; 10."),
     click.option("--seed", type=int, default=0, help="The seed of what is drawn by chance; 0."),
 )

@@ -53,6 +53,7 @@ class Asked:
     pair_by: str
     min_coverage: float | None
     alpha: float | None
+    assume_complete: bool | None
     flips: int
     seed: int
     baseline_agg_metrics: str | None = None
@@ -94,6 +95,7 @@ def _wanted(asked: Asked) -> Wanted:
         policy=Path(asked.gate) if asked.gate else None,
         alpha=asked.alpha,
         min_coverage=asked.min_coverage,
+        assume_complete=asked.assume_complete,
         by_metrics=asked.by_metrics,
         by_rows=not asked.no_rows,
     )

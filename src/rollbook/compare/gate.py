@@ -3,6 +3,10 @@
 Rules:
 * Nothing passes on missing data: where too little is covered, a rule is inconclusive, or broken when even the best case
   of what is missing falls too far.
+* Where it is not known what was to be run, it is not known what is missing, unless the policy takes what is there for
+  all.
+* What has to be significant has to be so in the direction that a limit is about, at the policy's level, and among all
+  candidates.
 * The gravest outcome is the gate's: block, inconclusive, warn, pass.
 
 Source: issue "Scores that can be defended", compare.
@@ -16,6 +20,8 @@ from typing import Final
 from rollbook.compare.metric_difference import MetricRow
 from rollbook.compare.policy import REWARD, Demand, OnInconclusive, Policy, Severity
 from rollbook.compare.row_difference import RowDifference
+from rollbook.compare.side import SideFacts
+from rollbook.compare.verdict import UNKNOWN, sides_of
 
 BLOCKED: Final = 6
 UNDECIDED: Final = 7
@@ -88,40 +94,50 @@ def ruled_by_rows(demand: Demand, difference: RowDifference, p_value: float | No
     yield from data
     lacks = [rule.why for rule in data if rule.ruling is not Ruling.PASS]
     few_tasks = difference.scored_pairs < demand.min_tasks
-    bounds = None if few_tasks else difference.bounds
+    unknown = not (difference.has_plans or demand.assume_complete)
+    bounds = None if few_tasks or unknown else difference.bounds
     facts = Facts(
         baseline=difference.baseline_mean,
         drop=None if difference.difference is None else -difference.difference,
         lowest=difference.interval.low,
-        is_significant=p_value is not None and p_value < demand.alpha,
+        is_significant=_falls(difference.difference) and p_value is not None and p_value < demand.alpha,
         best_drop=None if bounds is None else -bounds.high,
         best_baseline=None if bounds is None else bounds.baseline_at_best,
     )
     yield from (_limited(demand, name, limit, facts, lacks) for name, limit in demand.limits)
 
 
-def metric_facts(row: MetricRow, *, lower_is_better: bool) -> Facts:
-    """Return what a limit is held against, of one metric; a drop is a rise where lower is better."""
-    sign = -1 if lower_is_better else 1
-    ends = sorted(sign * end for end in row.delta_interval) if row.delta_interval else None
+def metric_facts(row: MetricRow, demand: Demand, p_value: float | None) -> Facts:
+    """Return what a limit is held against, of one metric; a drop is a rise where lower is better.
+
+    `p_value` is that of Welch's test among all candidates. Repeats that do not differ tell no interval.
+    """
+    sign = -1 if demand.tier.lower_is_better else 1
+    has_interval = row.welch is not None and row.welch.has_spread
+    ends = sorted(sign * end for end in row.welch.interval(demand.alpha)) if row.welch and has_interval else None
     return Facts(
         baseline=row.baseline,
         drop=None if row.delta is None else -sign * row.delta,
         lowest=ends[0] if ends else None,
-        is_significant=bool(ends and ends[1] < 0),
+        is_significant=_falls(row.delta, sign) and p_value is not None and p_value < demand.alpha,
     )
 
 
 def ruled_by_metric(demand: Demand, facts: Facts, coverage: Sequence[float | None]) -> Iterator[RuleOutcome]:
     """Yield what `demand` says of an aggregate metric, of which the sides cover so much (None: nobody knows)."""
     known = [share for share in coverage if share is not None]
-    lowest = min(known) if len(known) == len(coverage) and known else None
+    all_known = bool(known) and len(known) == len(coverage)
+    lowest = min(known, default=1.0) if all_known or demand.assume_complete else None
     enough = demand.min_coverage == 0 or (lowest is not None and lowest >= demand.min_coverage)
     said = "what the metrics cover is not recorded" if lowest is None else f"a side covers {100 * lowest:.1f} %"
     data = _ruled(demand, "min_coverage", demand.min_coverage, lowest, said, undecided=not enough)
     yield data
     lacks = [] if enough else [said]
     yield from (_limited(demand, name, limit, facts, lacks) for name, limit in demand.limits)
+
+
+def _falls(delta: float | None, sign: int = 1) -> bool:
+    return delta is not None and sign * delta < 0
 
 
 def ruled_by_agents(policy: Policy, lost: Sequence[str]) -> Iterator[RuleOutcome]:
@@ -142,13 +158,23 @@ def _data_rules(demand: Demand, difference: RowDifference) -> Iterator[RuleOutco
     tasks = difference.scored_pairs
     told = f"{tasks} tasks are scored on both sides"
     yield _ruled(demand, "min_tasks", demand.min_tasks, tasks, told, undecided=tasks < demand.min_tasks)
-    for side, facts in (("baseline", difference.baseline), ("candidate", difference.candidate)):
-        share, told = facts.coverage, f"{side}: {facts.scored} of {facts.expected} rollouts are scored"
-        short = share < demand.min_coverage
-        yield _ruled(demand, "min_coverage", demand.min_coverage, share, told, undecided=short)
+    yield from (_covered(demand, side, facts) for side, facts in sides_of(difference))
     for side, share in (("baseline", difference.shared_baseline), ("candidate", difference.shared_candidate)):
         told = f"{side}: {difference.paired.pairs} of its tasks are on both sides"
         yield _ruled(demand, "min_paired", demand.min_paired, share, told, undecided=share < demand.min_paired)
+    changed = difference.paired.changed
+    if changed and not demand.allow_changed_tasks:
+        why = f"{changed} pairs of tasks do not say the same on both sides; allow_changed_tasks says that it is meant"
+        yield _ruled(demand, "allow_changed_tasks", 0, changed, why, undecided=True)
+
+
+def _covered(demand: Demand, side: str, facts: SideFacts) -> RuleOutcome:
+    if not (facts.has_plan or demand.assume_complete) and demand.min_coverage > 0:
+        why = f"{side}: {UNKNOWN}; assume_complete takes what is there for all"
+        return _ruled(demand, "min_coverage", demand.min_coverage, None, why, undecided=True)
+    told = f"{side}: {facts.measured} of {facts.expected} rollouts are scored"
+    short = facts.coverage < demand.min_coverage
+    return _ruled(demand, "min_coverage", demand.min_coverage, facts.coverage, told, undecided=short)
 
 
 def _limited(demand: Demand, rule: str, limit: float, facts: Facts, lacks: Sequence[str]) -> RuleOutcome:

@@ -4,6 +4,9 @@ Rules:
 * Tasks are drawn, whole: the interval is clustered by task whatever their repeats.
 * The bootstrap's quantiles are widened for few tasks, where plain ones are too narrow; of very many tasks the interval
   is Student's, to which it comes close.
+* Tasks that differ all alike have no spread to go by. Where rewards lie within 0..1, what n of them leave open is
+  exact: if more than a share of 1 - (a/2)^(1/n) of all tasks differed otherwise, one among n would have shown it with a
+  chance of 1 - a/2, and such a task differs by 1 at most. Elsewhere there is no interval.
 
 With n tasks, the quantile taken for a tail of a/2 is the one at Phi(-sqrt(n / (n - 1)) t), t Student's at 1 - a/2.
 
@@ -23,15 +26,19 @@ from rollbook.scoring.student_t import t_quantile
 MOST_DRAWS: Final = 10_000
 FEWEST_DRAWS: Final = 1_000
 _WORK: Final = 4_000_000
+_ALIKE: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Both ends, None of fewer than two tasks, and how they were had: `bootstrap`, `student` or `none`."""
+    """Both ends, None where nothing tells them, and how they were had: `bootstrap`, `student`, `exact` or `none`."""
 
     low: float | None
     high: float | None
     how: str
+
+
+_NONE: Final = Interval(None, None, "none")
 
 
 def standard_error(differences: Sequence[float]) -> float | None:
@@ -40,13 +47,22 @@ def standard_error(differences: Sequence[float]) -> float | None:
     return None if spread is None else spread / math.sqrt(len(differences))
 
 
-def difference_interval(differences: Sequence[float], *, level: float = 0.95, seed: int = 0) -> Interval:
-    """Return the interval of the mean of `differences`, one a task."""
+def is_alike(spread: float, center: float) -> bool:
+    """Whether a spread around a mean is no more than rounding."""
+    return spread <= _ALIKE * max(1.0, abs(center))
+
+
+def difference_interval(
+    differences: Sequence[float], *, level: float = 0.95, seed: int = 0, within_unit: bool = False
+) -> Interval:
+    """Return the interval of the mean of `differences`, one a task; `within_unit`: no reward lies outside 0..1."""
     count, tail = len(differences), (1 - level) / 2
     error = standard_error(differences)
     center = mean(differences)
     if error is None or center is None:
-        return Interval(None, None, "none")
+        return _NONE
+    if is_alike(error * math.sqrt(count), center):
+        return _of_alike(center, tail ** (1 / count)) if within_unit else _NONE
     student = t_quantile(1 - tail, count - 1)
     draws = min(MOST_DRAWS, _WORK // count)
     if draws < FEWEST_DRAWS:
@@ -54,6 +70,12 @@ def difference_interval(differences: Sequence[float], *, level: float = 0.95, se
     means = _drawn_means(differences, draws, seeded(seed))
     share = NormalDist().cdf(-math.sqrt(count / (count - 1)) * student)
     return Interval(quantile(means, share), quantile(means, 1 - share), "bootstrap")
+
+
+def _of_alike(center: float, least: float) -> Interval:
+    """Return the interval where at least a share of `least` differs by `center`, and the rest by anything possible."""
+    rest = 1 - least
+    return Interval(least * center - rest, least * center + rest, "exact")
 
 
 def _drawn_means(differences: Sequence[float], draws: int, chance: Draws) -> list[float]:

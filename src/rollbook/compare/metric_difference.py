@@ -16,7 +16,7 @@ from typing import Final
 
 from rollbook.compare.flips import Change, Flips, Move, flips_of
 from rollbook.compare.metric_side import MetricEntry, indices_of
-from rollbook.compare.welch import welch_interval
+from rollbook.compare.welch import Welch, welch
 from rollbook.errors import ConfigError
 from rollbook.records.identity import TASK_INDEX_KEY_NAME
 from rollbook.records.json_values import JsonMapping
@@ -33,7 +33,10 @@ Ends = tuple[float, float] | None
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
-    """One metric on both sides; `percent` is of the baseline's absolute value, intervals are of 95 in 100."""
+    """One metric on both sides; `percent` is of the baseline's absolute value, intervals are of 95 in 100.
+
+    `welch`: what the interval of the difference was made of, for other levels.
+    """
 
     name: str
     baseline: float | None
@@ -43,6 +46,7 @@ class MetricRow:
     delta: float | None
     percent: float | None
     delta_interval: Ends
+    welch: Welch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,7 @@ def _names(*entries: MetricEntry) -> Iterator[str]:
 def _row(name: str, baseline: MetricEntry, candidate: MetricEntry) -> MetricRow:
     ours, theirs = baseline.value(name), candidate.value(name)
     delta = None if ours is None or theirs is None else theirs - ours
+    by_repeat = None if delta is None else welch(_by_repeat(baseline, name), _by_repeat(candidate, name))
     return MetricRow(
         name=name,
         baseline=ours,
@@ -112,9 +117,8 @@ def _row(name: str, baseline: MetricEntry, candidate: MetricEntry) -> MetricRow:
         candidate_interval=_own_interval(candidate, name),
         delta=delta,
         percent=_WHOLE * delta / abs(ours) if delta is not None and ours else None,
-        delta_interval=None
-        if delta is None
-        else welch_interval(_by_repeat(baseline, name), _by_repeat(candidate, name)),
+        delta_interval=by_repeat.interval() if by_repeat else None,
+        welch=by_repeat,
     )
 
 

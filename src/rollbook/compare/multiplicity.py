@@ -17,3 +17,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
         adjusted[place] = largest
     return adjusted
+
+
+def holm_of_known(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return the adjusted p-values of those that there are; None where there is none."""
+    known = {place: p_value for place, p_value in enumerate(p_values) if p_value is not None}
+    adjusted = dict(zip(known, holm([*known.values()]), strict=True))
+    return [adjusted.get(place) for place in range(len(p_values))]

@@ -58,6 +58,8 @@ class Tier(_Rules):
     min_coverage: _Share | None = None
     min_paired: _Share | None = None
     min_tasks: Annotated[int, Field(ge=1)] | None = None
+    allow_changed_tasks: bool | None = None
+    assume_complete: bool | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -72,7 +74,9 @@ class Policy(_Rules):
     """The whole policy. Limits at the top hold for the reward over all tasks that are compared.
 
     `max_drop` is in units of the metric, `max_relative_drop` a share of the baseline's value. `min_paired`: the share
-    of either side's tasks that the other has as well; `min_coverage` where it is not given.
+    of either side's tasks that the other has as well; `min_coverage` where it is not given. `allow_changed_tasks`:
+    tasks may say different things on both sides. `assume_complete`: where it is not known what was to be run, what is
+    there is all of it.
     """
 
     version: Literal[1] = 1
@@ -84,6 +88,8 @@ class Policy(_Rules):
     min_coverage: _Share = MIN_COVERAGE
     min_paired: _Share | None = None
     min_tasks: Annotated[int, Field(ge=1)] = 1
+    allow_changed_tasks: bool = False
+    assume_complete: bool = False
     tiers: list[Tier] = Field(default_factory=list)
 
     @model_validator(mode="after")
@@ -114,6 +120,8 @@ class Demand:
         self.on_inconclusive = tier.on_inconclusive or policy.on_inconclusive
         self.require_significance = _first(tier.require_significance, policy.require_significance)
         self.non_inferiority = _first(tier.non_inferiority, policy.non_inferiority)
+        self.allow_changed_tasks = _first(tier.allow_changed_tasks, policy.allow_changed_tasks)
+        self.assume_complete = _first(tier.assume_complete, policy.assume_complete)
         self.min_tasks = policy.min_tasks if tier.min_tasks is None else tier.min_tasks
         self.min_coverage = policy.min_coverage if tier.min_coverage is None else tier.min_coverage
         paired = policy.min_paired if tier.min_paired is None else tier.min_paired

@@ -1,7 +1,10 @@
 """What a comparison could have seen, and how much more data would decide it.
 
 Rules:
-* A difference counts as decidable where it is found with `power`, at a two-sided `alpha`.
+* A difference counts as decidable where it is found with `power`, at a two-sided `alpha`. Quantiles are Student's.
+* n tasks of which every one differs in the same direction have a p-value of 2^(1 - n): with fewer tasks than bring that
+  below `alpha` nothing can be shown, whatever their repeats.
+* Tasks that differ all alike say nothing of how much others would spread: then nothing is said of it.
 * More repeats make the noise of single tries smaller, never the spread between tasks: where that alone hides the
   difference, the answer is more tasks.
 
@@ -17,12 +20,16 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
 
+from rollbook.compare.interval import is_alike
 from rollbook.compare.paired import PairedTask, differences_of
 from rollbook.scoring.spread import mean, sample_std
+from rollbook.scoring.student_t import t_quantile
 
 POWER: Final = 0.8
 ALPHA: Final = 0.05
 _NOTHING: Final = 1e-12
+_LIKE_NORMAL: Final = 100_000
+"""With so many tasks Student's quantiles are the normal ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +45,21 @@ class Needed:
     why: str
 
 
-def minimum_detectable_effect(standard_error: float, *, power: float = POWER, alpha: float = ALPHA) -> float:
-    """Return the smallest true difference that would be found with `power`."""
-    return _factor(power, alpha) * standard_error
+def fewest_tasks(alpha: float = ALPHA) -> int:
+    """Return how many tasks have to differ, all in one direction, for a p-value below `alpha`."""
+    return math.floor(1 - math.log2(alpha)) + 1
+
+
+def minimum_detectable_effect(
+    standard_error: float, tasks: int, *, power: float = POWER, alpha: float = ALPHA
+) -> float | None:
+    """Return the smallest true difference that would be found with `power`; None where so few tasks find none.
+
+    The result may be larger than any difference that is possible.
+    """
+    if tasks < fewest_tasks(alpha) or is_alike(standard_error * math.sqrt(tasks), 0.0):
+        return None
+    return _factor(tasks, power, alpha) * standard_error
 
 
 def needed(tasks: Sequence[PairedTask], *, power: float = POWER, alpha: float = ALPHA) -> Needed:
@@ -49,12 +68,28 @@ def needed(tasks: Sequence[PairedTask], *, power: float = POWER, alpha: float = 
     spread, center = sample_std(differences), mean(differences)
     if spread is None or center is None:
         return Needed(None, None, "fewer than two tasks are scored on both sides")
+    count, least = len(tasks), fewest_tasks(alpha)
+    if count < least:
+        why = f"{count} tasks can show nothing at {alpha:g}, whatever their repeats; {least} tasks can"
+        return Needed(None, _more_tasks(spread, center, least, power, alpha), why)
+    if is_alike(spread, center):
+        return Needed(None, None, "the tasks differ all alike, so nothing tells how much others would spread")
     if abs(center) <= _NOTHING:
         return Needed(None, None, "there is no difference to show")
-    wanted = (center / _factor(power, alpha)) ** 2
-    more_tasks = max(2, math.ceil(spread * spread / wanted))
-    repeats, why = _repeats(tasks, spread * spread, wanted)
-    return Needed(repeats, more_tasks, why)
+    repeats, why = _repeats(tasks, spread * spread, (center / _factor(count, power, alpha)) ** 2)
+    return Needed(repeats, _more_tasks(spread, center, least, power, alpha), why)
+
+
+def _more_tasks(spread: float, center: float, least: int, power: float, alpha: float) -> int | None:
+    """Return how many tasks would show a mean of `center`; None of none."""
+    if abs(center) <= _NOTHING:
+        return None
+    law = NormalDist()
+    shift = (law.inv_cdf(1 - alpha / 2) + law.inv_cdf(power)) * spread / abs(center)
+    count = max(least, math.ceil(shift * shift))
+    while count < _LIKE_NORMAL and _factor(count, power, alpha) * spread > abs(center) * math.sqrt(count):
+        count += 1
+    return count
 
 
 def _repeats(tasks: Sequence[PairedTask], variance: float, wanted: float) -> tuple[int | None, str]:
@@ -82,6 +117,5 @@ def _within(sides: Iterable[tuple[float, ...]]) -> float | None:
     return math.fsum(squares) / degrees if degrees else None
 
 
-def _factor(power: float, alpha: float) -> float:
-    law = NormalDist()
-    return law.inv_cdf(1 - alpha / 2) + law.inv_cdf(power)
+def _factor(tasks: int, power: float, alpha: float) -> float:
+    return t_quantile(1 - alpha / 2, tasks - 1) + t_quantile(power, tasks - 1)

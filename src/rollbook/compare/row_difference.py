@@ -3,12 +3,14 @@
 Rules:
 * Every task weighs the same, whatever its repeats: the mean of a side is the mean of its tasks' means.
 * A difference never stands without the coverage of both sides, and the bounds between which it would lie if what is
-  missing had been all 0 or all 1.
+  known to be missing had been all 0 or all 1.
+* A difference that is too large for a float is infinite, never absent.
 
 Source: collection.md §9.2.
 """
 
 import math
+from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +19,7 @@ from rollbook.compare.interval import Interval, difference_interval, standard_er
 from rollbook.compare.paired import differences_of
 from rollbook.compare.pairing import Pairing
 from rollbook.compare.power import Needed, minimum_detectable_effect, needed
-from rollbook.compare.scored_pairs import ScoredPairs, mean_of
+from rollbook.compare.scored_pairs import ScoredPairs
 from rollbook.compare.side import Side, SideFacts, facts_of
 from rollbook.compare.significance import ChosenTest, chosen_test
 from rollbook.scoring.spread import mean
@@ -41,13 +43,20 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """How tasks were paired, by what; how many stand on one side only, and the numbers of the first of those."""
+    """How tasks were paired, by what; how many stand on one side only, and the numbers of the first of those.
+
+    `changed`: pairs of which it is known that the sides do not say the same. `ambiguous_…`: of those on one side only,
+    how many might be one of several tasks of the other side.
+    """
 
     pairs: int
     by: dict[str, int]
     twins: int
+    changed: int
     only_baseline: int
     only_candidate: int
+    ambiguous_baseline: int
+    ambiguous_candidate: int
     first_only_baseline: tuple[int, ...]
     first_only_candidate: tuple[int, ...]
 
@@ -56,8 +65,8 @@ class PairCounts:
 class RowDifference:
     """What two runs' rows say: both sides, how they were paired, and the difference over pairs scored on both.
 
-    `detectable`: the smallest true difference that this much data finds in 4 of 5 cases. `bounds` are None unless every
-    reward lies in 0..1.
+    `detectable`: the smallest true difference that this much data finds in 4 of 5 cases, None where nothing tells it;
+    `largest`: the largest that is possible. That and `bounds` are None unless every reward lies in 0..1.
     """
 
     baseline: SideFacts
@@ -73,6 +82,12 @@ class RowDifference:
     test: ChosenTest
     detectable: float | None
     needed: Needed
+    largest: float | None
+
+    @property
+    def has_plans(self) -> bool:
+        """Whether it is known of both sides what was to be run."""
+        return self.baseline.has_plan and self.candidate.has_plan
 
     @property
     def shared_baseline(self) -> float:
@@ -90,25 +105,38 @@ def row_difference(
 ) -> RowDifference:
     """Return the difference over `pairing`; chance in tests and intervals comes from `seed`."""
     pairs = ScoredPairs(baseline, candidate, pairing)
-    differences = differences_of(pairs)
+    unit, differences = pairs.unit, differences_of(pairs)
     error = standard_error(differences)
     ours = facts_of(baseline, _units(pairing.baseline, pairing.only_baseline))
     theirs = facts_of(candidate, _units(pairing.candidate, pairing.only_candidate))
+    worths = _Worth(baseline, ours), _Worth(candidate, theirs)
+    within_unit = all(worth.is_bounded for worth in worths)
+    interval = difference_interval(differences, level=1 - alpha, seed=seed, within_unit=within_unit)
     return RowDifference(
         baseline=ours,
         candidate=theirs,
         paired=_counts(baseline, candidate, pairing),
         scored_pairs=len(pairs),
-        baseline_mean=_mean(baseline, pairs.ours),
-        candidate_mean=_mean(candidate, pairs.theirs),
-        difference=mean(differences),
-        standard_error=error,
-        interval=difference_interval(differences, level=1 - alpha, seed=seed),
-        bounds=_bounds(_Worth(baseline, ours), _Worth(candidate, theirs), pairing),
+        baseline_mean=_times(unit, mean(array("d", (before for before, _ in pairs.means())))),
+        candidate_mean=_times(unit, mean(array("d", (after for _, after in pairs.means())))),
+        difference=_times(unit, mean(differences)),
+        standard_error=_times(unit, error),
+        interval=Interval(_times(unit, interval.low), _times(unit, interval.high), interval.how),
+        bounds=_bounds(*worths, pairing) if within_unit else None,
         test=chosen_test(pairs, seed=seed),
-        detectable=None if error is None else minimum_detectable_effect(error, alpha=alpha),
+        detectable=_times(unit, _detectable(error, len(pairs), alpha)),
         needed=needed(pairs, alpha=alpha),
+        largest=1.0 if within_unit else None,
     )
+
+
+def _detectable(error: float | None, tasks: int, alpha: float) -> float | None:
+    return None if error is None else minimum_detectable_effect(error, tasks, alpha=alpha)
+
+
+def _times(unit: float, value: float | None) -> float | None:
+    """Return a value that was measured in `unit`, infinite where no float holds it."""
+    return None if value is None else value * unit
 
 
 def selected(baseline: Side, candidate: Side, pairing: Pairing, fits: Callable[[Side, int], bool]) -> Pairing:
@@ -121,6 +149,8 @@ def selected(baseline: Side, candidate: Side, pairing: Pairing, fits: Callable[[
             part.how.append(how)
     part.only_baseline.extend(unit for unit in pairing.only_baseline if fits(baseline, unit))
     part.only_candidate.extend(unit for unit in pairing.only_candidate if fits(candidate, unit))
+    part.ambiguous_baseline.extend(unit for unit in pairing.ambiguous_baseline if fits(baseline, unit))
+    part.ambiguous_candidate.extend(unit for unit in pairing.ambiguous_candidate if fits(candidate, unit))
     return part
 
 
@@ -134,16 +164,22 @@ def _counts(baseline: Side, candidate: Side, pairing: Pairing) -> PairCounts:
         pairs=len(pairing),
         by=pairing.counts(),
         twins=pairing.twins,
+        changed=sum(_says_another_thing(baseline, mine, candidate, other) for mine, other in pairing),
         only_baseline=len(pairing.only_baseline),
         only_candidate=len(pairing.only_candidate),
+        ambiguous_baseline=len(pairing.ambiguous_baseline),
+        ambiguous_candidate=len(pairing.ambiguous_candidate),
         first_only_baseline=tuple(baseline.task[unit] for unit in pairing.only_baseline[:_LISTED]),
         first_only_candidate=tuple(candidate.task[unit] for unit in pairing.only_candidate[:_LISTED]),
     )
 
 
-def _mean(side: Side, units: Iterable[int]) -> float | None:
-    means = [mean_of(side, unit) for unit in units]
-    return mean(means)
+def _says_another_thing(baseline: Side, mine: int, candidate: Side, other: int) -> bool:
+    """Whether it is known that two units do not say the same."""
+    return any(
+        ours[mine] and theirs[other] and ours[mine] != theirs[other]
+        for ours, theirs in ((baseline.contents, candidate.contents), (baseline.prompts, candidate.prompts))
+    )
 
 
 class _Worth:
@@ -167,8 +203,6 @@ class _Worth:
 
 def _bounds(ours: _Worth, theirs: _Worth, pairing: Pairing) -> Bounds | None:
     """Return the bounds over every task of either side; a task that one side lacks may be anything there."""
-    if not (ours.is_bounded and theirs.is_bounded):
-        return None
     low: list[float] = []
     high: list[float] = []
     best: list[float] = []

@@ -2,23 +2,28 @@
 
 Rules:
 * A pair costs eight bytes until it is asked for; memory follows columns, not tasks as objects.
+* Rewards whose sums or squares a float could not hold are told in a larger unit, a power of two, so no digit changes.
 """
 
+import math
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import overload
+from typing import Final, overload
 
 from rollbook.compare.flips import Change, Move
 from rollbook.compare.paired import PairedTask
 from rollbook.compare.pairing import Pairing
 from rollbook.compare.side import Side
 
+_LARGE: Final = 1e100
+
 
 class ScoredPairs(Sequence[PairedTask]):
-    """A sequence of pairs, each of whose sides has at least one scored rollout."""
+    """A sequence of pairs, each of whose sides has at least one scored rollout; their rewards are told in `unit`."""
 
     def __init__(self, baseline: Side, candidate: Side, pairing: Pairing) -> None:
         self.baseline, self.candidate = baseline, candidate
+        self.unit = _unit(baseline, candidate)
         self.ours, self.theirs = array("I"), array("I")
         for mine, other in pairing:
             if baseline.scored_count(mine) and candidate.scored_count(other):
@@ -44,7 +49,15 @@ class ScoredPairs(Sequence[PairedTask]):
         return map(self._pair, self.ours, self.theirs)
 
     def _pair(self, ours: int, theirs: int) -> PairedTask:
-        return PairedTask(tuple(self.baseline.rewards(ours)), tuple(self.candidate.rewards(theirs)))
+        if self.unit == 1:
+            return PairedTask(tuple(self.baseline.rewards(ours)), tuple(self.candidate.rewards(theirs)))
+        sides = (self.baseline.rewards(ours), self.candidate.rewards(theirs))
+        return PairedTask(*(tuple(reward / self.unit for reward in side) for side in sides))
+
+    def means(self) -> Iterator[tuple[float, float]]:
+        """Yield both mean rewards of every pair, in `unit`."""
+        for ours, theirs in zip(self.ours, self.theirs, strict=True):
+            yield _mean(self.baseline, ours, self.unit), _mean(self.candidate, theirs, self.unit)
 
     def is_binary(self) -> bool:
         """Whether every reward of every pair is 0 or 1."""
@@ -52,8 +65,8 @@ class ScoredPairs(Sequence[PairedTask]):
 
     def moves(self) -> Iterator[Move]:
         """Yield every pair's means."""
-        for position, (ours, theirs) in enumerate(zip(self.ours, self.theirs, strict=True)):
-            yield Move(position, mean_of(self.baseline, ours), mean_of(self.candidate, theirs))
+        for position, (before, after) in enumerate(self.means()):
+            yield Move(position, before * self.unit, after * self.unit)
 
     def change(self, move: Move) -> Change:
         """Return a pair as it is listed."""
@@ -69,7 +82,13 @@ class ScoredPairs(Sequence[PairedTask]):
         )
 
 
-def mean_of(side: Side, unit: int) -> float:
-    """Return the mean reward of a unit that has one."""
-    rewards = side.rewards(unit)
-    return sum(rewards) / len(rewards)
+def _mean(side: Side, place: int, unit: float) -> float:
+    """Return the mean reward of the unit at `place`, which has one."""
+    rewards = side.rewards(place)
+    return sum(rewards if unit == 1 else (reward / unit for reward in rewards)) / len(rewards)
+
+
+def _unit(*sides: Side) -> float:
+    """Return 1, or a power of two about as large as the largest reward where that is very large."""
+    largest = max((max(abs(min(side.scored)), abs(max(side.scored))) for side in sides if side.scored), default=0.0)
+    return 1.0 if largest <= _LARGE else math.ldexp(1.0, math.frexp(largest)[1] - 1)

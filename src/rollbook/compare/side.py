@@ -2,7 +2,8 @@
 
 Rules:
 * A unit is one task under one agent; the rollouts of a unit follow each other, by repeat.
-* A rollout is scored, masked, unscored, failed (by class) or missing, by where it stands and by nothing else.
+* A rollout is scored, masked, unscored, failed (by class) or missing, by where it stands and by nothing else; a failure
+  that its producer marked so counts as zero, here as in every metric.
 * A digest of 0 says that nothing is known of what a task says.
 
 Source: collection.md §9.2.
@@ -25,6 +26,7 @@ MASKED: Final = "masked"
 UNSCORED: Final = "unscored"
 MISSING: Final = "missing"
 FAILED: Final = "failed"
+COUNTED: Final = "counts as zero"
 NO_AGENT: Final = "(no agent)"
 """What rollouts are compared under whose rows name no agent."""
 _SCORED_STATE: Final = 0
@@ -83,6 +85,7 @@ class Side:
     tags: "array[int]" = field(default_factory=lambda: array("Q"))
     repeat: "array[int]" = field(default_factory=lambda: array("I"))
     state: "array[int]" = field(default_factory=lambda: array("I"))
+    with_reward: set[int] = field(default_factory=lambda: {_SCORED_STATE})
     _is_result: "array[int]" = field(default_factory=lambda: array("B"))
     _offset: "array[int]" = field(default_factory=lambda: array("Q"))
     _length: "array[int]" = field(default_factory=lambda: array("I"))
@@ -101,6 +104,13 @@ class Side:
         """Add a scored rollout, whose row lies `at` a place, to the unit that is ended next."""
         self.scored.append(reward)
         self._add(repeat, _SCORED_STATE, at)
+
+    def add_counted(self, repeat: int, failure_class: str, reward: float) -> None:
+        """Add a failed rollout that enters every metric with `reward`, which is 0 unless an older version wrote one."""
+        self.scored.append(reward)
+        state = self.states.number(f"{COUNTED} ({failure_class})")
+        self.with_reward.add(state)
+        self._add(repeat, state, NOWHERE)
 
     def add_unscored(self, repeat: int, state: str) -> None:
         """Add a rollout that has no reward to the unit that is ended next."""
@@ -144,11 +154,11 @@ class Side:
             self.names[unit], self.tags[unit] = said.name, said.tags
 
     def rewards(self, unit: int) -> "array[float]":
-        """Return the rewards of the scored rollouts of `unit`, by repeat."""
+        """Return the rewards of `unit`, by repeat: of scored rollouts, and of those that count as zero."""
         return self.scored[self.scored_starts[unit] : self.scored_starts[unit + 1]]
 
     def scored_count(self, unit: int) -> int:
-        """Return how many rollouts of `unit` are scored."""
+        """Return how many rollouts of `unit` have a reward."""
         return self.scored_starts[unit + 1] - self.scored_starts[unit]
 
     def size(self, unit: int) -> int:
@@ -160,10 +170,10 @@ class Side:
         return self.state[self.starts[unit] : self.starts[unit + 1]]
 
     def scored_places(self, unit: int) -> Iterator[tuple[int, float, Place | None]]:
-        """Yield (repeat, reward, where the row lies) of each scored rollout of `unit`."""
+        """Yield (repeat, reward, where the row lies) of each rollout of `unit` that has a reward."""
         rewards = iter(self.rewards(unit))
         for rollout in range(self.starts[unit], self.starts[unit + 1]):
-            if self.state[rollout] == _SCORED_STATE:
+            if self.state[rollout] in self.with_reward:
                 yield self.repeat[rollout], next(rewards), self._place(rollout)
 
     def _place(self, rollout: int) -> Place | None:
@@ -182,7 +192,8 @@ class SideFacts:
     """What a side's part of a comparison comes to.
 
     `expected` rollouts were to be run; where no plan says how many, as many of every task as of the one that has most.
-    `states`: how many rollouts stand how. `few` and `many`: the smallest and the largest number of a task's rollouts.
+    `states`: how many rollouts stand how; `counted` of them failed and count as zero. `few` and `many`: the smallest
+    and the largest number of a task's rollouts.
     """
 
     label: str
@@ -193,16 +204,22 @@ class SideFacts:
     states: dict[str, int]
     few: int
     many: int
+    counted: int = 0
 
     @property
     def scored(self) -> int:
-        """Rollouts whose reward counts."""
+        """Rollouts whose own reward counts."""
         return self.states.get(SCORED, 0)
 
     @property
+    def measured(self) -> int:
+        """Rollouts that have a reward, their own or a zero."""
+        return self.scored + self.counted
+
+    @property
     def coverage(self) -> float:
-        """The share of scored rollouts; 0 where there are none."""
-        return self.scored / self.expected if self.expected else 0.0
+        """The share of rollouts that have a reward; 0 where there are none."""
+        return self.measured / self.expected if self.expected else 0.0
 
 
 def facts_of(side: Side, units: Iterable[int]) -> SideFacts:
@@ -219,4 +236,5 @@ def facts_of(side: Side, units: Iterable[int]) -> SideFacts:
     named = {name: states[number] for number, name in enumerate(side.states) if states[number]}
     if expected > rollouts:
         named[MISSING] = named.get(MISSING, 0) + expected - rollouts
-    return SideFacts(side.label, side.has_plan, tasks, scored, expected, named, min(sizes, default=0), many)
+    counted = sum(states[number] for number in side.with_reward) - states[_SCORED_STATE]
+    return SideFacts(side.label, side.has_plan, tasks, scored, expected, named, min(sizes, default=0), many, counted)

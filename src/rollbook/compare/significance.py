@@ -2,8 +2,10 @@
 
 Rules:
 * Every p-value is two-sided. Tasks are the units: repeats of one task do not count as more evidence than they are.
-* Single answers, right or wrong, are McNemar's; where one task outweighs all others together, only signs are asked;
-  everything else is a permutation of signs, exact for few tasks and drawn from `seed` for more.
+* What decides is about the mean. Single answers, right or wrong, are McNemar's; everything else is a permutation of
+  signs, exact for few tasks and drawn from `seed` for more. Where every difference other than zero has one size, that
+  is the sign test, which is then exact for any number of tasks.
+* Where one task outweighs all others together, how many tasks fell and rose is told as well; it decides nothing.
 * A p-value of draws is never 0: (draws as extreme + 1) / (draws + 1).
 
 Source: McNemar 1947, exact form; Dixon and Mood 1946 (sign test); Fisher 1935, §21 (permutation of signs); Phipson and
@@ -30,12 +32,26 @@ _OUTWEIGHS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class Signs:
+    """How many tasks fell and how many rose, and the p-value of the sign test of that."""
+
+    fell: int
+    rose: int
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
 class ChosenTest:
-    """Which test was made, its two-sided p-value (None where there is nothing to test), and why that test."""
+    """Which test was made, its two-sided p-value (None where there is nothing to test), and why that test.
+
+    `signs` are there where one task's difference outweighs all others together: they say what most tasks did, and may
+    say the opposite of the mean.
+    """
 
     name: str
     p_value: float | None
     why: str
+    signs: Signs | None = None
 
 
 def chosen_test(tasks: Sequence[PairedTask], *, seed: int = 0) -> ChosenTest:
@@ -46,11 +62,12 @@ def chosen_test(tasks: Sequence[PairedTask], *, seed: int = 0) -> ChosenTest:
         changes = Counter(task.difference for task in tasks)
         return ChosenTest("mcnemar", mcnemar_exact(changes[-1.0], changes[1.0]), "one answer a side, right or wrong")
     differences = differences_of(tasks)
-    if _is_outweighed(differences):
-        return ChosenTest("sign", sign_test(differences), "one task's difference outweighs all others together")
+    signs = signs_of(differences) if _is_outweighed(differences) else None
+    if _have_one_size(differences):
+        return ChosenTest("sign", sign_test(differences), "differences that are all of one size", signs)
     several = not all(task.is_single for task in tasks)
     why = "means of several repeats a task" if several else "rewards that are more than right or wrong"
-    return ChosenTest("permutation", permutation_test(differences, seed=seed), why)
+    return ChosenTest("permutation", permutation_test(differences, seed=seed), why, signs)
 
 
 def mcnemar_exact(worse: int, better: int) -> float:
@@ -70,8 +87,14 @@ def mcnemar_exact(worse: int, better: int) -> float:
 
 def sign_test(differences: Iterable[float]) -> float:
     """Return the p-value of how many differences are negative and how many positive; zeros say nothing."""
+    return signs_of(differences).p_value
+
+
+def signs_of(differences: Iterable[float]) -> Signs:
+    """Return how many differences are negative and how many positive, and what that comes to."""
     signs = Counter(math.copysign(1, value) for value in differences if value)
-    return mcnemar_exact(signs[-1.0], signs[1.0])
+    fell, rose = signs[-1.0], signs[1.0]
+    return Signs(fell, rose, mcnemar_exact(fell, rose))
 
 
 def permutation_test(differences: Iterable[float], *, seed: int = 0) -> float:
@@ -121,8 +144,10 @@ def _drawn_sums(sizes: Counter[float], chance: Draws) -> Iterable[float]:
         yield value
 
 
-def _bits(chance: Draws, count: int) -> Iterable[int]:
-    return map(int, f"{chance.getrandbits(count):0{count}b}") if count else ()
+def _have_one_size(differences: Sequence[float]) -> bool:
+    """Whether there are differences other than zero, and all of them are equally large."""
+    sizes = [abs(value) for value in differences if value]
+    return bool(sizes) and max(sizes) - min(sizes) <= _SAME * max(sizes)
 
 
 def _is_outweighed(differences: Sequence[float]) -> bool:

@@ -3,6 +3,8 @@
 Rules:
 * Where too little is scored on a side, or too few tasks are on both, nothing is better or worse unless it stays so in
   the worst case of what is missing.
+* Where it is not known what was to be run, it is not known what is missing: that is too little as well, unless what is
+  there is to be taken for all.
 * `no difference shown` is no proof of sameness: it always comes with the difference that could have been seen.
 """
 
@@ -12,8 +14,10 @@ from enum import StrEnum
 from typing import Final
 
 from rollbook.compare.row_difference import RowDifference
+from rollbook.compare.side import SideFacts
 
 _FEWEST: Final = 1
+UNKNOWN: Final = "no plan is there, so what was to be run, and what is missing of it, is not known"
 
 
 class Verdict(StrEnum):
@@ -34,10 +38,21 @@ class Judgement:
     lacking: tuple[str, ...]
 
 
-def judged(difference: RowDifference, p_value: float | None, *, alpha: float, min_coverage: float) -> Judgement:
-    """Return the judgement of one candidate whose p-value, adjusted or not, is `p_value`."""
-    lacks = tuple(lacking(difference, min_coverage))
-    if difference.scored_pairs < _FEWEST or (lacks and not _stays(difference)):
+def judged(
+    difference: RowDifference,
+    p_value: float | None,
+    *,
+    alpha: float,
+    min_coverage: float,
+    assume_complete: bool = False,
+) -> Judgement:
+    """Return the judgement of one candidate whose p-value, adjusted or not, is `p_value`.
+
+    `assume_complete`: where a side has no plan, what is there is all that was to be run.
+    """
+    unknown = () if assume_complete or not min_coverage else tuple(_unknown(difference))
+    lacks = (*unknown, *lacking(difference, min_coverage))
+    if difference.scored_pairs < _FEWEST or unknown or (lacks and not _stays(difference)):
         return Judgement(Verdict.COVERAGE, p_value, lacks or ("no task is scored on both sides",))
     shown = p_value is not None and p_value < alpha and difference.difference
     if not shown:
@@ -45,11 +60,20 @@ def judged(difference: RowDifference, p_value: float | None, *, alpha: float, mi
     return Judgement(Verdict.BETTER if shown > 0 else Verdict.WORSE, p_value, lacks)
 
 
+def sides_of(difference: RowDifference) -> tuple[tuple[str, SideFacts], ...]:
+    """Return both sides by their names."""
+    return ("baseline", difference.baseline), ("candidate", difference.candidate)
+
+
+def _unknown(difference: RowDifference) -> Iterator[str]:
+    yield from (f"{name}: {UNKNOWN}" for name, side in sides_of(difference) if not side.has_plan)
+
+
 def lacking(difference: RowDifference, min_coverage: float) -> Iterator[str]:
     """Yield in which way either side covers less than `min_coverage`."""
-    for name, side in (("baseline", difference.baseline), ("candidate", difference.candidate)):
+    for name, side in sides_of(difference):
         if side.coverage < min_coverage:
-            share = f"{side.scored} of {side.expected} rollouts are scored"
+            share = f"{side.measured} of {side.expected} rollouts are scored"
             yield f"{name}: {share}{_short_of(side.coverage, min_coverage)}"
     ours, theirs = (
         (difference.baseline, difference.shared_baseline),

@@ -11,7 +11,7 @@ Source: collection.md §1.9, §2.5 to §2.7, §2.11, §2.12.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -77,6 +77,20 @@ def task_digests(row: JsonMapping) -> tuple[bytes, bytes | None]:
         prompt = _encoded_prompt(own) or prompt
         content[_TASK_INPUT] = own
     return _digest(content), None if prompt is None else hashlib.sha256(prompt).digest()
+
+
+def other_fields(row: JsonMapping) -> Iterator[tuple[str, bytes]]:
+    """Yield name and digest of each field of the row's task but its prompt; of fields in fields their whole path."""
+    content = _without_bookkeeping(row)
+    content.pop(RESPONSES_CREATE_PARAMS_KEY, None)
+    left = [("", content, 0)]
+    while left:
+        path, fields, depth = left.pop()
+        for key, value in fields.items():
+            if isinstance(value, Mapping) and depth < _DEEPEST and key != RESPONSES_CREATE_PARAMS_KEY:
+                left.append((f"{path}{key}.", dict(value), depth + 1))
+            elif key != RESPONSES_CREATE_PARAMS_KEY:
+                yield f"{path}{key}", hashlib.sha256(_ENCODER.encode(value)).digest()
 
 
 def own_name(row: JsonMapping) -> str | None:

@@ -1,12 +1,13 @@
 """A comparison for programs: one document, its `schema_version` "1".
 
 Rules:
-* What is undefined is null; no key comes and goes with the data.
+* What is undefined, and what is larger than any number, is null; no key comes and goes with the data.
 * `comparisons` are those of aggregate metrics, one for each candidate and agent; `rows` are one for each candidate.
 
 Source: collection.md §9.2.
 """
 
+import math
 from dataclasses import asdict
 
 from rollbook.compare.comparison import SCHEMA_VERSION, Candidate, Comparison, RowComparison
@@ -21,19 +22,33 @@ from rollbook.report.compare_words import notes_of
 def compare_json(comparison: Comparison) -> JsonObject:
     """Return the comparison as a document."""
     candidates = comparison.candidates
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "baseline": comparison.baseline,
-        "candidates": [candidate.label for candidate in candidates],
-        "comparisons": [_metrics(candidate, part) for candidate in candidates for part in candidate.metrics],
-        "rows": [_rows(candidate.label, candidate.rows) for candidate in candidates if candidate.rows],
-        "skipped_agents": list(comparison.skipped_agents),
-        "warnings": notes_of(comparison),
-        "alpha": comparison.alpha,
-        "min_coverage": comparison.min_coverage,
-        "gate": _gate(comparison),
-        "exit_code": comparison.exit_code,
-    }
+    return _finite(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "baseline": comparison.baseline,
+            "candidates": [candidate.label for candidate in candidates],
+            "comparisons": [_metrics(candidate, part) for candidate in candidates for part in candidate.metrics],
+            "rows": [_rows(candidate.label, candidate.rows) for candidate in candidates if candidate.rows],
+            "skipped_agents": list(comparison.skipped_agents),
+            "warnings": notes_of(comparison),
+            "alpha": comparison.alpha,
+            "min_coverage": comparison.min_coverage,
+            "gate": _gate(comparison),
+            "exit_code": comparison.exit_code,
+        }
+    )
+
+
+def _finite(value: JsonObject) -> JsonObject:
+    return {key: _written(each) for key, each in value.items()}
+
+
+def _written(value: object) -> object:
+    if isinstance(value, dict):
+        return _finite(value)
+    if isinstance(value, list | tuple):
+        return [_written(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _metrics(candidate: Candidate, comparison: MetricComparison) -> JsonObject:
@@ -106,6 +121,7 @@ def _difference(found: RowDifference) -> JsonObject:
         "bounds": None if found.bounds is None else [found.bounds.low, found.bounds.high],
         "test": asdict(found.test),
         "detectable": found.detectable,
+        "largest_possible": found.largest,
         "needed": asdict(found.needed),
         "paired": asdict(found.paired) | {"scored_pairs": found.scored_pairs},
         "sides": {"baseline": _side(found.baseline), "candidate": _side(found.candidate)},
@@ -113,7 +129,8 @@ def _difference(found: RowDifference) -> JsonObject:
 
 
 def _side(side: SideFacts) -> JsonObject:
-    return asdict(side) | {"scored": side.scored, "coverage": side.coverage}
+    coverage = side.coverage if side.has_plan else None
+    return asdict(side) | {"scored": side.scored, "coverage": coverage}
 
 
 def _gate(comparison: Comparison) -> JsonObject | None:

@@ -7,6 +7,7 @@ Rules:
 Source: collection.md §9.2.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -17,6 +18,7 @@ from rollbook.compare.metric_difference import Ends, MetricRow
 from rollbook.compare.power import Needed
 from rollbook.compare.row_difference import PairCounts, RowDifference
 from rollbook.compare.side import SideFacts
+from rollbook.compare.significance import Signs
 from rollbook.compare.verdict import Verdict
 from rollbook.report.status_words import counts_in_words, number_of
 from rollbook.report.words import number, shown
@@ -59,13 +61,25 @@ def verdict_lines(rows: RowComparison) -> Iterator[str]:
     """Yield the verdict, what it rests on, and what it lacks."""
     found, judgement = rows.difference, rows.judgement
     said = judgement.verdict.value
-    if judgement.verdict is Verdict.NO_DIFFERENCE and found.detectable is not None:
-        said += f"; a true difference of {number(found.detectable)} would have been found in 4 of 5 cases"
+    if judgement.verdict is Verdict.NO_DIFFERENCE:
+        said += f"; {_would_have_been_found(found)}"
     yield said
     if found.difference is not None:
         means = f"mean reward {number(found.candidate_mean)} against {number(found.baseline_mean)}"
         yield f"{means}: {signed(found.difference)}{_interval(found)}"
     yield from judgement.lacking
+
+
+def _would_have_been_found(found: RowDifference) -> str:
+    if found.detectable is None:
+        return found.needed.why
+    if _is_impossible(found.detectable, found):
+        return "not even the largest possible difference would have been found in 4 of 5 cases"
+    return f"a true difference of {number(found.detectable)} would have been found in 4 of 5 cases"
+
+
+def _is_impossible(difference: float, found: RowDifference) -> bool:
+    return found.largest is not None and difference > found.largest
 
 
 def _interval(found: RowDifference) -> str:
@@ -77,7 +91,13 @@ def test_line(rows: RowComparison, candidates: int) -> str:
     """Return which test was made, and its p-value."""
     test, p = rows.difference.test, rows.judgement.p_value
     adjusted = f" (adjusted for {candidates} candidates; {p_value(test.p_value)} alone)" if candidates > 1 else ""
-    return f"{test.name}, because of {test.why}: p = {p_value(p)}{adjusted}"
+    signs = f"; {_signs(test.signs)}" if test.signs else ""
+    return f"{test.name}, because of {test.why}: p = {p_value(p)}{adjusted}{signs}"
+
+
+def _signs(signs: Signs) -> str:
+    counts = f"{signs.fell} fell, {signs.rose} rose, sign test p = {p_value(signs.p_value)}"
+    return f"one task outweighs all others together, of signs alone: {counts}, which decides nothing"
 
 
 def coverage_line(name: str, side: SideFacts) -> str:
@@ -85,8 +105,19 @@ def coverage_line(name: str, side: SideFacts) -> str:
     rest = {state: count for state, count in sorted(side.states.items()) if state != "scored"}
     beside = f"; {counts_in_words(rest)}" if rest else ""
     repeats = str(side.many) if side.few == side.many else f"{side.few} to {side.many}"
-    told = f"{name}: {side.scored} of {side.expected} rollouts scored ({share(side.coverage)}){beside}"
+    told = f"{name}: {_covered(side)}{beside}"
     return shown(f"{told}; {number_of(side.tasks, 'task')}, {repeats} a task")
+
+
+def _covered(side: SideFacts) -> str:
+    if not side.has_plan:
+        return f"{side.scored} rollouts scored, of an unknown number: no plan is there"
+    if side.counted:
+        measured = (
+            f"with {side.counted} that {'counts' if side.counted == 1 else 'count'} as zero {share(side.coverage)}"
+        )
+        return f"{side.scored} of {side.expected} rollouts scored ({measured})"
+    return f"{side.scored} of {side.expected} rollouts scored ({share(side.coverage)})"
 
 
 def pair_lines(paired: PairCounts, scored_pairs: int) -> Iterator[str]:
@@ -95,6 +126,8 @@ def pair_lines(paired: PairCounts, scored_pairs: int) -> Iterator[str]:
     yield f"{number_of(paired.pairs, 'task')} on both sides ({by or 'none'}), {scored_pairs} scored on both"
     if paired.twins:
         yield f"{paired.twins} of them say the same as another task: paired in their order"
+    if paired.changed:
+        yield f"{paired.changed} of them do not say the same on both sides"
     for side, count, first in (
         ("baseline", paired.only_baseline, paired.first_only_baseline),
         ("candidate", paired.only_candidate, paired.first_only_candidate),
@@ -102,16 +135,28 @@ def pair_lines(paired: PairCounts, scored_pairs: int) -> Iterator[str]:
         if count:
             more = ", …" if count > len(first) else ""
             yield f"{count} in the {side} alone: {', '.join(map(str, first))}{more}"
+    ambiguous = max(paired.ambiguous_baseline, paired.ambiguous_candidate)
+    if ambiguous:
+        told = f"{ambiguous} of those have a prompt or a name that several tasks have, and nothing tells which is which"
+        yield f"{told}; --pair-by number takes their numbers for it"
 
 
 def power_line(rows: RowComparison) -> str:
     """Return what this much data can find, and how much would show what was seen and is not shown."""
     found = rows.difference
     if found.detectable is None:
-        return f"what could be found is not known: {found.needed.why}"
+        return "; ".join([found.needed.why, *_with_tasks(found)])
     finds = f"this much data finds a difference of {number(found.detectable)} in 4 of 5 cases"
+    if _is_impossible(found.detectable, found):
+        finds = "this much data does not find even the largest possible difference in 4 of 5 cases"
     shows = rows.judgement.verdict in {Verdict.BETTER, Verdict.WORSE}
     return finds if shows else f"{finds}; {needed_words(found.needed, found)}"
+
+
+def _with_tasks(found: RowDifference) -> Iterator[str]:
+    if found.needed.tasks is not None:
+        tasks = number_of(found.needed.tasks, "task")
+        yield f"a difference of {signed(found.difference)} takes {tasks} with the repeats that they have"
 
 
 def needed_words(needed: Needed, found: RowDifference) -> str:
@@ -139,7 +184,8 @@ def bounds_line(found: RowDifference) -> str | None:
     bounds = found.bounds
     if bounds is None or (bounds.low == bounds.high):
         return None
-    return f"between {signed(bounds.low)} and {signed(bounds.high)}, if what is missing were the worst or the best case"
+    missing = "what is missing" if found.has_plans else "what is known to be missing"
+    return f"between {signed(bounds.low)} and {signed(bounds.high)}, if {missing} were the worst or the best case"
 
 
 def transition_lines(transitions: Mapping[tuple[str, str], int]) -> Iterator[str]:
@@ -183,7 +229,7 @@ def rule_line(rule: RuleOutcome) -> str:
 
 def plain_number(value: float | None) -> str:
     """Return a number of a rule; a whole one as it is."""
-    return f"{value:.0f}" if value is not None and value == int(value) else number(value)
+    return f"{value:.0f}" if value is not None and math.isfinite(value) and value == int(value) else number(value)
 
 
 def notes_of(comparison: Comparison) -> list[str]:

@@ -8,29 +8,21 @@ Rules:
 Source: collection.md §9.2.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from rollbook.compare.agents import Agents, compared_agents
 from rollbook.compare.comparison import Candidate, Comparison
-from rollbook.compare.gate import (
-    RuleOutcome,
-    Ruling,
-    gate_of,
-    metric_facts,
-    ruled_by_agents,
-    ruled_by_metric,
-    ruled_by_rows,
-    without_data,
-)
-from rollbook.compare.metric_difference import MetricComparison, MetricRow, metric_comparison
+from rollbook.compare.gate import Ruling, gate_of, ruled_by_agents
+from rollbook.compare.metric_difference import MetricComparison, metric_comparison
 from rollbook.compare.metric_side import MetricSide
-from rollbook.compare.policy import REWARD, Demand, Policy
+from rollbook.compare.policy import Demand, Policy
 from rollbook.compare.row_difference import ALPHA, MIN_COVERAGE
 from rollbook.errors import ConfigError, ConfigPathNotFoundError
 from rollbook.ledger.paths import aggregate_metrics_path_for
+from rollbook.verbs.compare_gate import gate_rules
 from rollbook.verbs.compare_metrics import read_metrics
 from rollbook.verbs.compare_policy import read_policy
 from rollbook.verbs.compare_rows import ComparedRows, Settings, compared_rows, has_rows
@@ -60,7 +52,7 @@ class Run:
 class Wanted:
     """What is asked for. `by_metrics`: aggregate metrics as well; `by_rows`: rows, where they are there.
 
-    `alpha` and `min_coverage` are the policy's where they are None.
+    `alpha`, `min_coverage` and `assume_complete` of the verdict are the policy's where they are None.
     """
 
     baseline: Run
@@ -69,6 +61,7 @@ class Wanted:
     policy: Path | None = None
     alpha: float | None = None
     min_coverage: float | None = None
+    assume_complete: bool | None = None
     by_metrics: bool = True
     by_rows: bool = True
 
@@ -90,9 +83,10 @@ def compare(wanted: Wanted) -> Comparison:
         raise ConfigError("; ".join([*warnings, *more_warnings]) or "there is nothing to compare")
     lost = tuple(dict.fromkeys([*agents.lost, *metric_agents.lost]))
     candidates = []
+    of_demands = gate_rules(demands, rows, metrics, len(wanted.candidates))
     for place, run in enumerate(wanted.candidates):
         of_rows, of_metrics = rows[place] if rows else None, metrics[place] if metrics else ()
-        rules = (*_rules(demands, of_rows, of_metrics), *(ruled_by_agents(policy, lost) if policy else ()))
+        rules = (*of_demands[place], *(ruled_by_agents(policy, lost) if policy else ()))
         ruling = gate_of(rules) if policy else None
         candidates.append(Candidate(run.label, of_metrics, of_rows.whole if of_rows else None, rules, ruling))
     return Comparison(
@@ -109,10 +103,12 @@ def compare(wanted: Wanted) -> Comparison:
 
 def _settings(wanted: Wanted, policy: Policy | None) -> Settings:
     alpha, min_coverage = (policy.alpha, policy.min_coverage) if policy else (ALPHA, MIN_COVERAGE)
+    complete = policy.assume_complete if policy else False
     return replace(
         wanted.settings,
         alpha=alpha if wanted.alpha is None else wanted.alpha,
         min_coverage=min_coverage if wanted.min_coverage is None else wanted.min_coverage,
+        assume_complete=complete if wanted.assume_complete is None else wanted.assume_complete,
     )
 
 
@@ -164,46 +160,3 @@ def _read(run: Run) -> MetricSide:
     if run.output is None:
         raise ConfigPathNotFoundError("neither a run nor a file of aggregate metrics was named")
     return read_metrics(aggregate_metrics_path_for(run.output))
-
-
-def _rules(
-    demands: Sequence[Demand], rows: ComparedRows | None, metrics: Sequence[MetricComparison]
-) -> Iterator[RuleOutcome]:
-    for demand in demands:
-        part = rows.parts.get(demand.tier.name) if rows else None
-        if demand.tier.metric != REWARD:
-            yield from _metric_rules(demand, rows, metrics)
-        elif part is None:
-            yield from without_data(demand, "the runs' rows are not there, by which the reward is judged")
-        else:
-            yield from ruled_by_rows(demand, part.difference, part.p_value)
-
-
-def _metric_rules(
-    demand: Demand, rows: ComparedRows | None, metrics: Sequence[MetricComparison]
-) -> Iterator[RuleOutcome]:
-    tier, found = demand.tier, False
-    for comparison in metrics:
-        row = _row(comparison, tier.metric)
-        if row is None or tier.agent not in {None, comparison.baseline_agent, comparison.candidate_agent}:
-            continue
-        found = True
-        facts = metric_facts(row, lower_is_better=tier.lower_is_better)
-        yield from ruled_by_metric(demand, facts, _coverage(comparison, rows))
-    if not found:
-        yield from without_data(demand, f"the metric {tier.metric} is not on both sides")
-
-
-def _row(comparison: MetricComparison, name: str) -> MetricRow | None:
-    return next((row for row in comparison.metrics if row.name == name and row.delta is not None), None)
-
-
-def _coverage(comparison: MetricComparison, rows: ComparedRows | None) -> tuple[float | None, ...]:
-    """Return what each side covers: what the metrics say of it, and no more than its rows do."""
-    if rows is None:
-        return comparison.coverage
-    difference = rows.whole.difference
-    by_rows = (difference.baseline.coverage, difference.candidate.coverage)
-    return tuple(
-        share if told is None else min(told, share) for told, share in zip(comparison.coverage, by_rows, strict=True)
-    )

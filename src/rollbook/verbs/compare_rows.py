@@ -7,14 +7,15 @@ Rules:
 Source: collection.md §9.2.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rollbook.compare.agents import AgentChoice, Agents, compared_agents
 from rollbook.compare.comparison import RowComparison
 from rollbook.compare.flips import flips_of
-from rollbook.compare.multiplicity import holm
+from rollbook.compare.multiplicity import holm_of_known
 from rollbook.compare.pairing import PairBy, Pairing, paired
 from rollbook.compare.policy import Demand
 from rollbook.compare.row_difference import ALPHA, MIN_COVERAGE, RowDifference, row_difference, selected
@@ -24,6 +25,7 @@ from rollbook.compare.transitions import transitions
 from rollbook.compare.verdict import judged
 from rollbook.ledger.paths import RunPaths
 from rollbook.verbs.compare_answers import Answers
+from rollbook.verbs.compare_fields import fields_of
 from rollbook.verbs.compare_side import side_of
 
 FLIPS_LISTED = 10
@@ -31,7 +33,10 @@ FLIPS_LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How runs are compared; `flips` of either direction are listed with both answers, `seed` is chance's."""
+    """How runs are compared; `flips` of either direction are listed with both answers, `seed` is chance's.
+
+    `assume_complete`: where a run has no plan, what is there is all that was to be run.
+    """
 
     agents: AgentChoice
     pair_by: PairBy = PairBy.CONTENT
@@ -39,6 +44,7 @@ class Settings:
     min_coverage: float = MIN_COVERAGE
     seed: int = 0
     flips: int = FLIPS_LISTED
+    assume_complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,8 @@ def compared_rows(
     agents = compared_agents(settings.agents, ours.agents, [side.agents for side in theirs])
     sized = [_Pair(ours, side, pairs, settings) for side, pairs in zip(theirs, agents.pairs, strict=True)]
     measured = [pair.measured(demands) for pair in sized]
-    adjusted = {name: _adjusted([parts[name] for parts in measured]) for name in measured[0]} if measured else {}
+    names = measured[0] if measured else {}
+    adjusted = {name: holm_of_known([parts[name].test.p_value for parts in measured]) for name in names}
     compared = []
     for place, pair in enumerate(sized):
         parts = {name: JudgedPart(part, adjusted[name][place]) for name, part in measured[place].items()}
@@ -104,21 +111,22 @@ class _Pair:
     @property
     def pairing(self) -> Pairing:
         if self._pairing is None:
-            self._pairing = paired(self.baseline, self.candidate, self.agents, self.settings.pair_by)
+            self._pairing = paired(self.baseline, self.candidate, self.agents, self.settings.pair_by, fields_of)
         return self._pairing
 
     def measured(self, demands: Iterable[Demand]) -> dict[str, RowDifference]:
         """Return the difference over everything, and over each part that a demand is about."""
-        whole = self._difference(self.pairing)
+        whole = self._difference(self.pairing, self.settings.alpha)
         parts = {_WHOLE: whole}
         for number, demand in enumerate(demands):
             everything = demand.tier.agent is None and not demand.tier.tags
-            parts[demand.tier.name] = whole if everything else self._difference(self._part(number, demand))
+            part = self.pairing if everything else self._part(number, demand)
+            is_whole = everything and demand.alpha == self.settings.alpha
+            parts[demand.tier.name] = whole if is_whole else self._difference(part, demand.alpha)
         return parts
 
-    def _difference(self, pairing: Pairing) -> RowDifference:
-        settings = self.settings
-        return row_difference(self.baseline, self.candidate, pairing, alpha=settings.alpha, seed=settings.seed)
+    def _difference(self, pairing: Pairing, alpha: float) -> RowDifference:
+        return row_difference(self.baseline, self.candidate, pairing, alpha=alpha, seed=self.settings.seed)
 
     def _part(self, number: int, demand: Demand) -> Pairing:
         bit, agent = 1 << number, demand.tier.agent
@@ -138,15 +146,19 @@ class _Pair:
         return RowComparison(
             agents=self.agents,
             difference=whole.difference,
-            judgement=judged(whole.difference, whole.p_value, alpha=settings.alpha, min_coverage=settings.min_coverage),
+            judgement=judged(
+                whole.difference,
+                whole.p_value,
+                alpha=settings.alpha,
+                min_coverage=settings.min_coverage,
+                assume_complete=settings.assume_complete,
+            ),
             transitions=transitions(self.baseline, self.candidate, self.pairing),
             flips=flips_of(pairs.moves, answers.change, binary=pairs.is_binary(), most=settings.flips),
-            notes=tuple(f"{side.label}: {note}" for side in (self.baseline, self.candidate) for note in side.notes),
+            notes=tuple(self._notes(whole.difference)),
         )
 
-
-def _adjusted(parts: Sequence[RowDifference]) -> list[float | None]:
-    """Return the p-value of each candidate, adjusted for there being several."""
-    known = {place: p for place, part in enumerate(parts) if (p := part.test.p_value) is not None}
-    adjusted = dict(zip(known, holm(list(known.values())), strict=True))
-    return [adjusted.get(place) for place in range(len(parts))]
+    def _notes(self, difference: RowDifference) -> Iterator[str]:
+        yield from (f"{side.label}: {note}" for side in (self.baseline, self.candidate) for note in side.notes)
+        if difference.difference is not None and math.isinf(difference.difference):
+            yield f"{self.candidate.label}: the difference is larger than any number that can be written"

@@ -3,6 +3,7 @@
 Rules:
 * Rows pass by one at a time; of each rollout a few numbers are kept, of each task three digests.
 * What tasks say is read from the plan; where there is none, from what results echo of it.
+* What counts as zero is what `scoring` says, where nothing was chosen to count: what a producer marked.
 * A line that cannot be read was told when the run was folded, and is passed over here.
 
 Source: collection.md §1.5, §9.2.
@@ -25,13 +26,14 @@ from rollbook.records.identity import TASK_INDEX_KEY_NAME
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.keys import NG_TASK_ID_KEY, RESPONSES_CREATE_PARAMS_KEY
 from rollbook.records.nesting import not_too_deep
-from rollbook.records.outcome import Scored
+from rollbook.records.outcome import Failed, Scored
 from rollbook.records.place import File
 from rollbook.records.reading import UNREADABLE
 from rollbook.records.record import Record
 from rollbook.records.standing import Standings
 from rollbook.records.table import FILE_NUMBERS, NO_ROW
 from rollbook.records.task_content import own_name, prompt_digest, task_digests
+from rollbook.scoring.imputation import NOTHING_COUNTED, zeros
 from rollbook.verbs.status import Reading, read_run
 
 Tags = Sequence[Mapping[str, object]]
@@ -97,7 +99,7 @@ def _notes(reading: Reading) -> Iterator[str]:
 def _fill(side: Side, reading: Reading) -> None:
     """Add every rollout that the plan holds (of a run without one, that a record names), task by task."""
     standings = reading.history.standings
-    flags, add = standings.columns.flags, _Adding(side, reading)
+    flags, add = standings.columns.flags, _Adding(side, reading, zeros(standings, NOTHING_COUNTED, reading.rules))
     of_task: dict[str | None, list[tuple[int, int]]] = {}
     task = -1
     for number, seat in standings.in_order():
@@ -116,16 +118,27 @@ class _Adding:
 
     side: Side
     reading: Reading
+    zeros: Iterator[tuple[int, float]]
+    """Key and reward of each rollout whose failure was marked to count as zero, in order."""
+    _next: tuple[int, float] | None = None
 
     def task(self, task: int, of_task: dict[str | None, list[tuple[int, int]]]) -> None:
         """Add a task's rollouts, those of each agent together; nothing of them is kept."""
+        counted = dict(self._zeros_of(task))
         for agent, rollouts in of_task.items():
             for number, seat in rollouts:
-                self._rollout(number, seat)
+                self._rollout(number, seat, counted.get(number))
             self.side.end_unit(task, agent)
         of_task.clear()
 
-    def _rollout(self, number: int, seat: int) -> None:
+    def _zeros_of(self, task: int) -> Iterator[tuple[int, float]]:
+        """Yield those of the zeros that are of `task`; tasks are asked for in rising order."""
+        self._next = self._next or next(self.zeros, None)
+        while self._next is not None and self._next[0] >> 32 <= task:
+            yield self._next
+            self._next = next(self.zeros, None)
+
+    def _rollout(self, number: int, seat: int, zero: float | None) -> None:
         standings, key = self.reading.history.standings, unpacked_key(number)
         table, row = standings.table, standings.columns.row[seat]
         if standings.is_plainly_scored(seat):
@@ -137,6 +150,8 @@ class _Adding:
         state = state_of(standing.disposition, outcome)
         if state == SCORED and isinstance(outcome, Scored):
             self.side.add_scored(key.rollout, outcome.reward, _at(standing.record))
+        elif zero is not None and isinstance(outcome, Failed):
+            self.side.add_counted(key.rollout, outcome.failure_class, zero)
         else:
             self.side.add_unscored(key.rollout, state)
 

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import pytest
 from scipy import stats
 
-from rollbook.compare.interval import difference_interval, standard_error
+from rollbook.compare.interval import Interval, difference_interval, standard_error
 from rollbook.scoring.student_t import t_quantile
 
 
@@ -45,6 +45,19 @@ def test_fewer_than_two_tasks_have_no_interval(differences: list[float]) -> None
     assert standard_error(differences) is None
 
 
-def test_tasks_that_differ_alike_leave_nothing_open() -> None:
-    mine = difference_interval([0.25] * 5)
-    assert (mine.low, mine.high) == (0.25, 0.25)
+@pytest.mark.parametrize("count", [2, 6, 1_000])
+def test_of_equal_tasks_a_share_is_left_open_that_so_many_would_not_show(count: int) -> None:
+    mine = difference_interval([0.0] * count, within_unit=True)
+    other = stats.binomtest(0, count).proportion_ci(0.95, method="exact").high
+    assert (mine.how, mine.low, mine.high) == ("exact", pytest.approx(-other), pytest.approx(other))
+
+
+def test_what_is_left_open_may_turn_as_far_as_rewards_can() -> None:
+    mine = difference_interval([1.0] * 10, level=0.9, within_unit=True)
+    assert mine.high == 1.0
+    assert mine.low == pytest.approx(1 - 2 * (1 - 0.05 ** (1 / 10)))
+    assert difference_interval([0.7 - 0.6, 0.1, 0.1], within_unit=True).how == "exact"
+
+
+def test_equal_differences_of_rewards_without_a_limit_tell_no_interval() -> None:
+    assert difference_interval([0.25] * 5) == Interval(None, None, "none")

@@ -6,7 +6,7 @@ from scipy import stats
 from rollbook.compare.agents import AgentChoice, compared_agents
 from rollbook.compare.metric_difference import metric_comparison
 from rollbook.compare.metric_side import metric_side
-from rollbook.compare.welch import welch_interval
+from rollbook.compare.welch import welch
 from rollbook.errors import ConfigError
 from rollbook.scoring.aggregate import compute_aggregate_metrics
 
@@ -47,15 +47,24 @@ def test_a_row_has_both_values_the_delta_and_its_welch_interval():
     assert found.delta_interval == pytest.approx((expected.low, expected.high))
 
 
+@pytest.mark.parametrize("alpha", [0.05, 0.001])
 @pytest.mark.parametrize("sides", [([1.0, 2.0, 4.0], [0.0, 0.5]), ([0.5, 0.5, 0.6], [0.2, 0.4, 0.3, 0.8])])
-def test_welchs_interval_is_that_of_scipy(sides):
-    expected = stats.ttest_ind(sides[1], sides[0], equal_var=False).confidence_interval(0.95)
-    assert welch_interval(*sides) == pytest.approx((expected.low, expected.high))
+def test_welchs_interval_and_test_are_those_of_scipy(sides, alpha):
+    expected = stats.ttest_ind(sides[1], sides[0], equal_var=False)
+    interval = expected.confidence_interval(1 - alpha)
+    assert welch(*sides).interval(alpha) == pytest.approx((interval.low, interval.high))
+    assert welch(*sides).p_value == pytest.approx(expected.pvalue)
 
 
 def test_without_two_values_a_side_there_is_no_interval_and_without_spread_none_of_width():
-    assert welch_interval([1.0], [1.0, 2.0]) is None
-    assert welch_interval([1.0, 1.0], [3.0, 3.0]) == (2.0, 2.0)
+    assert welch([1.0], [1.0, 2.0]) is None
+    same = welch([1.0, 1.0], [3.0, 3.0])
+    assert (same.interval(), same.p_value) == ((2.0, 2.0), None)
+
+
+def test_values_too_large_for_their_squares_have_no_interval():
+    assert welch([1e308, -1e308], [1e308, 1e308]) is None
+    assert welch([1e200, 2e200], [1e200, 3e200]) is None
 
 
 def test_only_point_estimates_are_rows():

@@ -10,7 +10,8 @@ from statsmodels.stats.power import TTestPower
 
 from rollbook.compare.multiplicity import holm
 from rollbook.compare.paired import PairedTask
-from rollbook.compare.power import minimum_detectable_effect, needed
+from rollbook.compare.power import Needed, fewest_tasks, minimum_detectable_effect, needed
+from rollbook.compare.significance import mcnemar_exact
 
 
 def _tasks(count: int, repeats: int, gain: float, spread: float, seed: int) -> list[PairedTask]:
@@ -24,9 +25,31 @@ def _tasks(count: int, repeats: int, gain: float, spread: float, seed: int) -> l
     return [PairedTask(answers(low), answers(high)) for low, high in sides]
 
 
-def test_the_least_effect_that_is_found_is_the_one_of_the_reference() -> None:
-    effect = TTestPower().solve_power(nobs=4_000, alpha=0.05, power=0.8)
-    assert minimum_detectable_effect(1 / math.sqrt(4_000)) == pytest.approx(effect, rel=1e-3)
+@pytest.mark.parametrize(("tasks", "near"), [(4_000, 1e-3), (30, 0.01), (8, 0.05)])
+def test_the_least_effect_that_is_found_is_the_one_of_the_reference(tasks: int, near: float) -> None:
+    effect = TTestPower().solve_power(nobs=tasks, alpha=0.05, power=0.8)
+    assert minimum_detectable_effect(1 / math.sqrt(tasks), tasks) == pytest.approx(effect, rel=near)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.01, 0.0625, 0.9])
+def test_fewer_tasks_than_bring_the_least_p_value_below_the_level_find_nothing(alpha: float) -> None:
+    least = fewest_tasks(alpha)
+    assert mcnemar_exact(0, least) < alpha
+    assert least == 2 or mcnemar_exact(0, least - 1) >= alpha
+    assert minimum_detectable_effect(0.1, least - 1, alpha=alpha) is None
+    assert minimum_detectable_effect(0.1, least, alpha=alpha) is not None
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_few_tasks_ask_for_more_tasks_however_clear_they_are(repeats: int) -> None:
+    found = needed([PairedTask((0.0,) * repeats, (1.0,) * repeats)] * 4)
+    assert found == Needed(None, 6, "4 tasks can show nothing at 0.05, whatever their repeats; 6 tasks can")
+
+
+def test_tasks_that_differ_all_alike_tell_nothing_of_what_could_be_found() -> None:
+    assert minimum_detectable_effect(0.0, 1_000) is None
+    found = needed([PairedTask((1.0,), (1.0,))] * 1_000)
+    assert (found.repeats, found.tasks, "all alike" in found.why) == (None, None, True)
 
 
 def test_tasks_needed_are_those_of_the_reference() -> None:
@@ -46,7 +69,7 @@ def test_as_many_repeats_as_are_needed_bring_the_error_down_to_where_the_differe
     for seed in range(40):
         more = [task.difference for task in _tasks(100, found.repeats, gain, 0.0, 100 + seed)]
         errors.append(stats.sem(more))
-    assert minimum_detectable_effect(math.fsum(errors) / 40) == pytest.approx(gain, rel=0.1)
+    assert minimum_detectable_effect(math.fsum(errors) / 40, 100) == pytest.approx(gain, rel=0.1)
 
 
 def test_where_tasks_themselves_differ_more_repeats_do_not_help() -> None:
@@ -60,8 +83,8 @@ def test_where_tasks_themselves_differ_more_repeats_do_not_help() -> None:
     ("tasks", "why"),
     [
         ([PairedTask((0.0,), (1.0,))], "fewer than two"),
-        ([PairedTask((0.0,), (1.0,)), PairedTask((1.0,), (0.0,))], "no difference"),
-        ([PairedTask((0.0,), (1.0,)), PairedTask((1.0,), (1.0,))], "one repeat"),
+        ([PairedTask((0.0,), (1.0,)), PairedTask((1.0,), (0.0,))] * 3, "no difference"),
+        ([PairedTask((0.0,), (1.0,)), PairedTask((1.0,), (1.0,))] * 3, "one repeat"),
     ],
 )
 def test_what_the_data_does_not_tell_is_said(tasks: list[PairedTask], why: str) -> None:

@@ -168,3 +168,42 @@ def test_few_shared_tasks_are_too_little_to_tell():
 def test_the_mean_has_a_standard_error_only_with_two_tasks():
     assert compared(side(of(1.0)), side(of(0.0))).standard_error is None
     assert math.isfinite(compared(side(of(1.0), of(0.0)), side(of(0.0), of(0.0))).standard_error)
+
+
+def test_rewards_near_the_largest_number_have_their_means_and_their_difference():
+    huge = 2.0**1023
+    found = compared(side(*(of(huge, huge) for _ in range(8))), side(*(of(huge, huge / 2) for _ in range(8))))
+    assert (found.baseline_mean, found.candidate_mean) == (huge, 0.75 * huge)
+    assert found.difference == -0.25 * huge
+    assert found.test.p_value == pytest.approx(2 / 2**8)
+    spread = compared(side(*(of(huge) for _ in range(8))), side(*(of(huge / (place + 1)) for place in range(8))))
+    small = compared(side(*(of(1.0) for _ in range(8))), side(*(of(1 / (place + 1)) for place in range(8))))
+    assert spread.standard_error == small.standard_error * huge
+    assert (spread.test, spread.needed) == (small.test, small.needed)
+
+
+def test_a_difference_beyond_the_largest_number_is_infinite_and_not_absent():
+    found = compared(side(*(of(1.5e308) for _ in range(8))), side(*(of(-1.5e308) for _ in range(8))))
+    assert found.difference == -math.inf
+    assert judged(found, found.test.p_value, alpha=0.05, min_coverage=0.95).verdict is Verdict.WORSE
+
+
+def unplanned(rewards):
+    return side(*(of(*rewards(place)) for place in range(40)), has_plan=False)
+
+
+@pytest.mark.parametrize("sides", [(unplanned(right), many(wrong)), (many(right), unplanned(wrong))])
+def test_what_no_plan_covers_gives_no_verdict_unless_it_is_taken_for_all(sides):
+    found = compared(*sides)
+    judgement = judged(found, found.test.p_value, alpha=0.05, min_coverage=0.95)
+    assert (judgement.verdict, ["no plan is there" in lack for lack in judgement.lacking]) == (Verdict.COVERAGE, [True])
+    assert verdict(*sides, min_coverage=0.0) is Verdict.WORSE
+    complete = judged(found, found.test.p_value, alpha=0.05, min_coverage=0.95, assume_complete=True)
+    assert (complete.verdict, complete.lacking) == (Verdict.WORSE, ())
+
+
+def test_a_single_task_against_the_mean_of_the_others_does_not_turn_the_verdict():
+    ours, theirs = side(*(of(0.5) for _ in range(10))), side(*(of(0.4) for _ in range(9)), of(1.0))
+    found = compared(ours, theirs)
+    assert (found.test.name, found.test.signs.fell, found.test.signs.rose) == ("permutation", 9, 1)
+    assert verdict(ours, theirs) is Verdict.NO_DIFFERENCE

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rollbook.compare.paired import PairedTask
-from rollbook.compare.significance import ChosenTest, chosen_test, mcnemar_exact, permutation_test, sign_test
+from rollbook.compare.significance import (
+    ChosenTest,
+    Signs,
+    chosen_test,
+    mcnemar_exact,
+    permutation_test,
+    sign_test,
+)
 
 COUNTS = st.integers(0, 400)
 GRADES = st.floats(-1, 1).map(lambda value: round(value, 3))
@@ -72,14 +79,24 @@ def _task(baseline: tuple[float, ...], candidate: tuple[float, ...]) -> PairedTa
 
 
 SINGLE = [_task((0.0,), (1.0,))] * 6 + [_task((1.0,), (0.0,))] * 2 + [_task((1.0,), (1.0,))] * 9
-REPEATED = [_task((0.0, 1.0), (1.0, 1.0, 0.0))] * 6 + [_task((1.0, 0.0), (0.0, 0.0, 1.0))] * 4
-GRADED = [_task((0.25,), (0.5,))] * 5 + [_task((0.75,), (0.5,))] * 4
+REPEATED = [_task((0.0, 1.0), (1.0, 1.0, 1.0))] * 6 + [_task((1.0, 0.0), (0.0, 0.0, 1.0))] * 4
+GRADED = [_task((0.25,), (0.5,))] * 5 + [_task((0.75,), (0.625,))] * 4
+ALIKE = [_task((0.25,), (0.5,))] * 5 + [_task((0.75,), (0.5,))] * 4
 OUTWEIGHED = [*GRADED, _task((0.0,), (90.0,))]
+AGAINST_THE_MEAN = [_task((0.5,), (0.4,))] * 9 + [_task((0.0,), (1.0,))]
 
 
 @pytest.mark.parametrize(
     ("tasks", "name"),
-    [([], "none"), (SINGLE, "mcnemar"), (REPEATED, "permutation"), (GRADED, "permutation"), (OUTWEIGHED, "sign")],
+    [
+        ([], "none"),
+        (SINGLE, "mcnemar"),
+        (REPEATED, "permutation"),
+        (GRADED, "permutation"),
+        (ALIKE, "sign"),
+        (OUTWEIGHED, "permutation"),
+        (AGAINST_THE_MEAN, "permutation"),
+    ],
 )
 def test_the_test_follows_from_the_shape_of_the_data(tasks: list[PairedTask], name: str) -> None:
     chosen = chosen_test(tasks)
@@ -90,7 +107,20 @@ def test_the_test_follows_from_the_shape_of_the_data(tasks: list[PairedTask], na
 def test_what_is_chosen_is_what_is_computed() -> None:
     assert chosen_test(SINGLE) == ChosenTest("mcnemar", mcnemar_exact(2, 6), "one answer a side, right or wrong")
     assert chosen_test(REPEATED).p_value == permutation_test([task.difference for task in REPEATED])
-    assert chosen_test(OUTWEIGHED).p_value == sign_test([task.difference for task in OUTWEIGHED])
+    assert chosen_test(OUTWEIGHED).p_value == permutation_test([task.difference for task in OUTWEIGHED])
+
+
+def test_of_differences_of_one_size_signs_and_means_are_one_test() -> None:
+    differences = [task.difference for task in ALIKE]
+    assert chosen_test(ALIKE).p_value == sign_test(differences) == pytest.approx(permutation_test(differences))
+
+
+def test_what_most_tasks_did_is_told_beside_a_mean_that_one_of_them_makes() -> None:
+    chosen = chosen_test(AGAINST_THE_MEAN)
+    assert chosen.signs == Signs(9, 1, pytest.approx(stats.binomtest(1, 10).pvalue))
+    assert chosen.p_value == pytest.approx(permutation_test([-0.1] * 9 + [1.0]))
+    assert chosen.p_value > 0.9
+    assert chosen_test(GRADED).signs is None
 
 
 def test_repeats_of_a_task_are_no_more_tasks() -> None:

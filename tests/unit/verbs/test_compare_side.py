@@ -142,3 +142,75 @@ def test_several_candidates_share_one_level(tmp_path):
 def test_a_path_without_a_run_is_refused(tmp_path):
     with pytest.raises(NoRunError):
         side_of(tmp_path / "none.jsonl")
+
+
+MARKED = {"_ng_failure_class": "timeout_exceeded", "_ng_failure_final": True, "_ng_failure_counts_as_zero": True}
+
+
+def marks(output, *numbers, **more):
+    """Let rollouts of a run end in failures that their producer marked to count as zero."""
+    failures = output.with_name("rollouts_failures.jsonl")
+    of = [
+        {"_ng_task_index": task, "_ng_rollout_index": repeat, "agent_ref": {"name": "solver"}} | MARKED | more
+        for task, repeat in numbers
+    ]
+    lines(failures, of)
+    return output
+
+
+@pytest.mark.parametrize("plan", [True, False])
+def test_a_failure_that_its_producer_marked_counts_as_zero(tmp_path, plan):
+    tasks = [task(0, [1.0, "missing", 1.0]), task(1, ["missing"]), task(2, [1.0, "missing"])]
+    side = side_of(marks(write(tmp_path, tasks, plan=plan), (0, 1), (1, 0)))
+    counted = "counts as zero (timeout_exceeded)"
+    assert states(side)[:2] == [["scored", counted, "scored"], [counted]]
+    assert [list(side.rewards(unit)) for unit in range(3)] == [[1.0, 0.0, 1.0], [0.0], [1.0]]
+    assert [reward for _, reward, _ in side.scored_places(0)] == [1.0, 0.0, 1.0]
+
+
+def test_a_mark_of_an_earlier_attempt_counts_nothing(tmp_path):
+    output = marks(write(tmp_path, [task(0, ["missing"])]), (0, 0))
+    with output.open("a") as file:
+        row = {"_ng_task_index": 0, "_ng_rollout_index": 0, "agent_ref": {"name": "solver"}, "reward": 1.0}
+        file.write(json.dumps(row) + "\n")
+    assert states(side_of(output)) == [["scored"]]
+
+
+def test_zeros_of_a_task_that_two_agents_try_go_to_their_agents(tmp_path):
+    output = write(tmp_path, [task(0, [1.0, 1.0, "missing", 1.0, "missing"])])
+    plan = output.with_name("rollouts_materialized_inputs.jsonl")
+    rows = [json.loads(line) for line in plan.read_text().splitlines()]
+    rows[2]["agent_ref"] = rows[3]["agent_ref"] = {"name": "other"}
+    lines(plan, rows)
+    side = side_of(marks(output, (0, 2), (0, 4)))
+    assert {side.agents[side.agent[unit]]: list(side.rewards(unit)) for unit in range(2)} == {
+        "solver": [1.0, 1.0, 0.0],
+        "other": [0.0, 1.0],
+    }
+
+
+def lookalikes(order, version):
+    says = {"input": "solve the task"}
+    return [
+        task(place, [float(case < 6)], params=says, case=case, verifier_metadata={"version": version})
+        for place, case in enumerate(order)
+    ]
+
+
+def test_tasks_of_one_prompt_are_paired_by_the_field_that_tells_them_apart(tmp_path):
+    ours = write(tmp_path / "a", lookalikes(range(12), 1))
+    theirs = write(tmp_path / "b", lookalikes(range(11, -1, -1), 2))
+    (compared,), _ = compared_rows(ours, [theirs], SETTINGS)
+    found = compared.whole
+    assert found.difference.paired.by == {"prompt, other fields differ": 12}
+    assert (found.difference.paired.changed, found.difference.paired.twins) == (12, 0)
+    assert (found.flips.regressed, found.flips.improved) == (0, 0)
+
+
+def test_tasks_of_one_prompt_that_no_field_tells_apart_count_as_tasks_of_one_side(tmp_path):
+    ours, theirs = lookalikes(range(12), 1), lookalikes(range(12), 2)
+    for place, one in enumerate((*ours, *theirs)):
+        one["said"]["case"] = place
+    found = difference(write(tmp_path / "a", ours), write(tmp_path / "b", theirs))
+    assert (found.paired.pairs, found.paired.ambiguous_baseline, found.paired.ambiguous_candidate) == (0, 12, 12)
+    assert (found.shared_baseline, found.shared_candidate) == (0, 0)

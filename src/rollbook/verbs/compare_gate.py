@@ -1,0 +1,100 @@
+"""A gate's policy held against every candidate: by rows, by aggregate metrics, and together where they share a level.
+
+Rules:
+* Several candidates share one level, by metrics as by rows: p-values are adjusted over them before a rule sees one.
+* Of what is missing the metrics know no more than the rows do.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rollbook.compare.gate import RuleOutcome, metric_facts, ruled_by_metric, ruled_by_rows, without_data
+from rollbook.compare.metric_difference import MetricComparison, MetricRow
+from rollbook.compare.multiplicity import holm_of_known
+from rollbook.compare.policy import REWARD, Demand
+from rollbook.compare.row_difference import RowDifference
+from rollbook.compare.side import SideFacts
+from rollbook.verbs.compare_rows import ComparedRows
+
+ByMetrics = Sequence[Sequence[MetricComparison]]
+"""For each candidate its comparisons by metrics, agent by agent, in the same order for all of them."""
+
+
+def gate_rules(
+    demands: Sequence[Demand], rows: Sequence[ComparedRows], metrics: ByMetrics, candidates: int
+) -> list[tuple[RuleOutcome, ...]]:
+    """Return for each candidate what the policy's demands say of it; `rows` and `metrics` may be empty."""
+    adjusted = {demand.tier.name: _adjusted(demand, metrics) for demand in demands if demand.tier.metric != REWARD}
+    return [
+        tuple(
+            _rules(
+                demands,
+                rows[place] if rows else None,
+                metrics[place] if metrics else (),
+                {name: [each[place] for each in p_values] for name, p_values in adjusted.items()},
+            )
+        )
+        for place in range(candidates)
+    ]
+
+
+def _rules(
+    demands: Sequence[Demand],
+    rows: ComparedRows | None,
+    metrics: Sequence[MetricComparison],
+    p_values: Mapping[str, Sequence[float | None]],
+) -> Iterator[RuleOutcome]:
+    for demand in demands:
+        part = rows.parts.get(demand.tier.name) if rows else None
+        if demand.tier.metric != REWARD:
+            yield from _metric_rules(demand, rows, metrics, p_values[demand.tier.name])
+        elif part is None:
+            yield from without_data(demand, "the runs' rows are not there, by which the reward is judged")
+        else:
+            yield from ruled_by_rows(demand, part.difference, part.p_value)
+
+
+def _metric_rules(
+    demand: Demand,
+    rows: ComparedRows | None,
+    metrics: Sequence[MetricComparison],
+    p_values: Sequence[float | None],
+) -> Iterator[RuleOutcome]:
+    tier, found = demand.tier, False
+    for comparison, p_value in zip(metrics, p_values, strict=True):
+        row = _row(comparison, tier.metric)
+        if row is None or tier.agent not in {None, comparison.baseline_agent, comparison.candidate_agent}:
+            continue
+        found = True
+        coverage = _coverage(demand, comparison, rows.whole.difference if rows else None)
+        yield from ruled_by_metric(demand, metric_facts(row, demand, p_value), coverage)
+    if not found:
+        yield from without_data(demand, f"the metric {tier.metric} is not on both sides")
+
+
+def _adjusted(demand: Demand, metrics: ByMetrics) -> list[list[float | None]]:
+    """Return for each agent the p-value of each candidate, adjusted for there being several."""
+    found = []
+    for comparisons in zip(*metrics, strict=True):
+        rows = [_row(comparison, demand.tier.metric) for comparison in comparisons]
+        found.append(holm_of_known([row.welch.p_value if row and row.welch else None for row in rows]))
+    return found
+
+
+def _row(comparison: MetricComparison, name: str) -> MetricRow | None:
+    return next((row for row in comparison.metrics if row.name == name and row.delta is not None), None)
+
+
+def _coverage(
+    demand: Demand, comparison: MetricComparison, difference: RowDifference | None
+) -> tuple[float | None, ...]:
+    """Return what each side covers: what the metrics say of it, and no more than its rows do."""
+    if difference is None:
+        return comparison.coverage
+    sides = (difference.baseline, difference.candidate)
+    return tuple(_least(demand, told, side) for told, side in zip(comparison.coverage, sides, strict=True))
+
+
+def _least(demand: Demand, told: float | None, side: SideFacts) -> float | None:
+    if not (side.has_plan or demand.assume_complete):
+        return None
+    return side.coverage if told is None else min(told, side.coverage)
