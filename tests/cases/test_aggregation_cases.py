@@ -144,7 +144,7 @@ def test_a_strict_aggregation_of_short_shards_publishes_no_score(tmp_path):
     told = json.loads(answer.out)
     assert (told["expected"], told["scored"], told["missing"]) == (4, 2, 1)
     assert told["failed"] == {"agent_run_error": 1}
-    assert told["groups"][0]["headline"]["withheld"]
+    assert told["groups"][0]["headline"]["withheld"] == "the aggregation is rejected: 2/4 samples completed"
 
 
 @pytest.mark.parametrize("pattern", ["*.jsonl", "*_failures.jsonl"])

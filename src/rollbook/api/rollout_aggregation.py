@@ -29,11 +29,12 @@ from rollbook.config.collection import RolloutAggregationConfig
 from rollbook.config.parser import get_global_config_dict
 from rollbook.config.types import BaseServerConfig
 from rollbook.dispatch.transport import Transport
-from rollbook.errors import HeadServerUnreachableError, RunError
+from rollbook.errors import HeadServerUnreachableError, IncompleteEvaluationError, RunError
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.places import refuse_no_file
 from rollbook.ledger.reader import Line, scan_whole
 from rollbook.ledger.whole_file import whole_file
+from rollbook.records.coverage import Coverage
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
 from rollbook.scoring.imputation import Counting, without_failures
@@ -158,8 +159,13 @@ class _Aggregating:
             )
             folds = [shard.standings for shard in read.shards]
             self._notes += without_failures(counting, folds, result.coverage.failed_by_class)
+            error = self._rejection(result.coverage)
+            if error is not None:
+                result = replace(result, groups=tuple(group.rejected_by(error) for group in groups))
             result = replace(result, files=self._write_coverage(result), notes=tuple(self._notes))
-            self._refuse_incomplete(result)
+            if error is not None:
+                error.result = result
+                raise error
             entries = await self._metrics(found, transport) if found.counted else []
             if settings.merge_shards:
                 now = timestamp(self._clock.now())
@@ -188,14 +194,10 @@ class _Aggregating:
             file.write(msgspec.json.format(msgspec.json.encode(result.to_json()), indent=2) + b"\n")
         return {"coverage": path}
 
-    def _refuse_incomplete(self, result: AggregationResult) -> None:
-        coverage = result.coverage
-        error = self._settings.completion_rejection(
+    def _rejection(self, coverage: Coverage) -> IncompleteEvaluationError | None:
+        return self._settings.completion_rejection(
             coverage.planned, (), coverage.completed, retryable=bool(coverage.owed), made_progress=False
         )
-        if error is not None:
-            error.result = result
-            raise error
 
     async def _metrics(self, found: Aggregation, transport: Transport | None) -> list[JsonObject]:
         with ExitStack() as holding:

@@ -6,7 +6,7 @@ Rules:
 Source: collection.md §6.6; case RC-71.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from rollbook.records.json_values import JsonObject
 
@@ -56,6 +56,11 @@ class Headline:
     def value(self) -> float | None:
         """The headline; None where it is withheld."""
         return None if self.withheld else self.observed.mean
+
+    def rejected_by(self, error: Exception, what: str = "the run") -> "Headline":
+        """Return the headline withheld, as `what` is rejected for what the first sentence of `error` says."""
+        why = str(error).partition(". ")[0].removeprefix("EVAL FAILED: ")
+        return replace(self, withheld=f"{what} is rejected: {why}")
 
     def to_json(self) -> JsonObject:
         """Return the headline for programs: `value` is null where it is `withheld`; what was observed is there always.

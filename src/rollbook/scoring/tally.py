@@ -89,7 +89,7 @@ class RunScores:
 
     A headline speaks for `min_coverage` of an agent's plan at least. `warnings` say what puts the scores in doubt;
     `covers` is what the metrics speak for, as the field reports it, and `exported` the same as numbers. `rejected`
-    says why the run is not to be had for what it promised, and has no headline.
+    is why the run has not come to what it was to, and has no headline.
     """
 
     agents: tuple[AgentScore, ...]
@@ -99,16 +99,16 @@ class RunScores:
     warnings: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
     exported: Mapping[str, int] = field(default_factory=dict)
-    rejected: str | None = None
+    rejected: Exception | None = None
 
     def headline(self, score: AgentScore) -> Headline:
         """Return the headline of one of the agents, or why there is none; a rejected run has none."""
         headline = score.headline(self.min_coverage)
-        return replace(headline, withheld=f"the run is rejected: {self.rejected}") if self.rejected else headline
+        return headline if self.rejected is None else headline.rejected_by(self.rejected)
 
     def rejected_by(self, error: Exception) -> "RunScores":
-        """Return the scores of a run that is rejected for what the first sentence of `error` says."""
-        return replace(self, rejected=str(error).partition(". ")[0].removeprefix("EVAL FAILED: "))
+        """Return the scores of a run that is rejected for what `error` says."""
+        return replace(self, rejected=error)
 
     def worst_tasks(self, most: int) -> tuple[TaskScore, ...]:
         """Return up to `most` of the worst `MOST` tasks: those of which nothing is scored, then the lowest means.

@@ -40,6 +40,10 @@ class GroupReport:
     imputed: int
     headline: Headline
 
+    def rejected_by(self, error: Exception) -> "GroupReport":
+        """Return the group without a headline, as the aggregation is rejected for what `error` says."""
+        return replace(self, headline=self.headline.rejected_by(error, "the aggregation"))
+
 
 def summed(found: Iterable[Coverage]) -> Coverage:
     """Return what became of the rollouts of several groups together."""
