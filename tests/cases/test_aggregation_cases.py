@@ -22,6 +22,13 @@ def metrics_beside(output):
     return json.loads(output.with_name(f"{output.stem}_aggregate_metrics.json").read_bytes())
 
 
+def without_runs(entries):
+    """Return metrics without the names of the runs that their sample rows are of."""
+    for task in (task for entry in entries for task in entry["group_level_metrics"]):
+        del task["sample"]["_ng_run_id"]
+    return entries
+
+
 def collected(root, stub, count=3, *flags):
     folder = RunFolder(root).asks(adding(count))
     folder.run(stub, "--no-health-check", *flags)
@@ -97,6 +104,40 @@ def test_zeros_that_a_run_counted_are_counted_by_the_aggregation_as_well(tmp_pat
         assert [row["reward"] for row in asked["verify_responses"]] == [1.0, 0.0, 1.0]
         assert metrics_beside(folder.output) == live
         assert stub.aggregated[-1] == asked
+
+
+def test_parts_of_a_dataset_come_to_the_same_numbers_as_one_run_of_it(tmp_path):
+    """RC-81: shards of one plan."""
+    with serving(rewarding([[1, 0], [1, 1], [0, 1], [0, 0], [1, 0]])) as stub:
+        whole = collected(tmp_path / "whole", stub, 5, "--num-repeats", "2")
+        parts = [
+            collected(tmp_path / "parts" / str(part), stub, 5, "--num-repeats", "2", "--task-shard", f"{part}/2")
+            for part in (1, 2)
+        ]
+    inputs = ",".join(str(part.output) for part in parts)
+    for output, named in ((tmp_path / "one" / "r.jsonl", whole.output), (tmp_path / "two" / "r.jsonl", inputs)):
+        answer = aggregate(named, output, "--no-health-check")
+        assert answer.code == 0, answer.text
+    one, two = (without_runs(metrics_beside(tmp_path / name / "r.jsonl")) for name in ("one", "two"))
+    assert two == one
+    assert said(["eval", "status", str(tmp_path / "two")]).code == 0
+    plans = [folder / "r_materialized_inputs.jsonl" for folder in (tmp_path / "one", tmp_path / "two")]
+    assert plans[0].read_bytes() == plans[1].read_bytes()
+
+
+def test_runs_of_parts_that_number_their_tasks_alike_are_told_how_to_number_them_as_the_whole(tmp_path):
+    with serving() as stub:
+        runs = [collected(tmp_path / str(number), stub, 2) for number in (1, 2)]
+    answer = aggregate(",".join(str(run.output) for run in runs), tmp_path / "all.jsonl")
+    assert answer.code == 1
+    assert "--task-shard K/N" in answer.err
+
+
+@pytest.mark.parametrize("wrong", ["0/2", "3/2", "1", "1/0", "a/b"])
+def test_a_part_that_is_none_is_refused_with_the_flag(tmp_path, wrong):
+    with serving() as stub:
+        answer = RunFolder(tmp_path).asks(adding(2)).run(stub, "--task-shard", wrong)
+    assert (answer.code, "--task-shard" in answer.err) == (1, True)
 
 
 def test_damaged_files_end_with_5_and_give_no_headline(tmp_path):

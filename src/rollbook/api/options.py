@@ -81,6 +81,13 @@ def prompt_of(settings: RolloutCollectionConfig) -> PromptConfig | None:
     return load_prompt_config(path)
 
 
+def _part(shard: str | None) -> tuple[int, int] | None:
+    if shard is None:
+        return None
+    number, _, parts = shard.partition("/")
+    return int(number), int(parts)
+
+
 def plan_options(settings: RolloutCollectionConfig, only_agent: str | None) -> PlanOptions:
     """Return how the settings turn source rows into rollouts."""
     return PlanOptions(
@@ -94,6 +101,7 @@ def plan_options(settings: RolloutCollectionConfig, only_agent: str | None) -> P
         environment_server=settings.environment_server_name,
         environment_routes=settings.environment_server_routes,
         limit=settings.limit,
+        part=_part(settings.task_shard),
         only_agent=only_agent,
     )
 

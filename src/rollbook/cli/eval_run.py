@@ -62,6 +62,9 @@ _data: Final = flags(
         "--split", metavar="SPLIT", help="A split of the configuration's datasets: train, validation, benchmark."
     ),
     click.option("--limit", type=int, metavar="N", help="Run the first N tasks; 0 runs none."),
+    click.option(
+        "--task-shard", metavar="K/N", help="Run the K-th of N parts of the tasks, numbered as in the whole of them."
+    ),
     click.option("--num-repeats", type=int, metavar="N", help="Rollouts per task."),
     click.option("--interleave-repeats", is_flag=True, default=None, help="All first repeats, then all second ones."),
     click.option("--prompt-config", metavar="PATH", help="A prompt that is filled in from each row."),

@@ -50,6 +50,7 @@ SETTING_KEYS: Final = (
     "route_failures_to_sidecar",
     "split",
     "take_over",
+    "task_shard",
 )
 _SAMPLING_KEYS: Final = ("temperature", "top_p", "max_output_tokens")
 _DEFAULTS: Final[Mapping[str, object]] = {"route_failures_to_sidecar": True, "retain_results_in_memory": False}

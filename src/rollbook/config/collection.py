@@ -51,6 +51,7 @@ HEALTH_CHECK_IDS: Final = frozenset(
     }
 )
 """The checks that `health_check_ignored_checks` may name."""
+_PART: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 _DRIVER: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
@@ -73,6 +74,13 @@ def _count_or_share(value: object) -> object:
     if not (number >= 1 if isinstance(number, int) else 0 < number < 1):
         raise ValueError("give a count from 1 on, or a share such as 0.2; 1.0 could be either")
     return number
+
+
+def _part(value: object) -> object:
+    found = _PART.fullmatch(value) if isinstance(value, str) else None
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise ValueError("give K/N, of N parts the K-th from 1 on, for example 1/4")
+    return value
 
 
 def _number(value: object) -> int | float:
@@ -108,6 +116,8 @@ Time = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 StopAfter = Annotated[int | float, BeforeValidator(_count_or_share)]
 """A count of failures, or their share of what ended."""
+TaskShard = Annotated[str, BeforeValidator(_part)]
+"""One of several parts of a dataset, `K/N`."""
 Names = Annotated[list[str], BeforeValidator(_listed)]
 """A list of names, or one text with commas."""
 
@@ -228,6 +238,7 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
     agent_map: dict[str, str] | None = None
     fan_out: dict[str, list[str]] | None = None
     limit: NotNegative | None = None
+    task_shard: TaskShard | None = None
     num_repeats: int | dict[str, int] = 1
     num_repeats_add_seed: bool | dict[str, bool] = False
     interleave_repeats: bool = False

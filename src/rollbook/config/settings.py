@@ -33,6 +33,7 @@ _FLAGS: Final = {
     ),
     "min_coverage": ("--min-coverage", ""),
     "retry_for_s": ("--retry-for", ""),
+    "task_shard": ("--task-shard", ""),
     "rollout_timeout_s": ("--timeout", "leave it out to let rollouts take as long as they need"),
 }
 """Numbers that have a flag: the flag, and what values are right where the refusal itself does not say it."""

@@ -3,6 +3,7 @@
 Rules:
 * Rows are never mutated; each repeat is a shallow copy.
 * A task is equal text: rows alike in every byte extend the same task's repeats.
+* A part of the tasks numbers them as the whole does, so that the parts together are the whole.
 * Rows stream through; what is kept is a digest per task and a counter per task, and neither once rows are at an end.
 
 Source: collection.md §2.1 to §2.7, §2.12.
@@ -45,7 +46,8 @@ class Expansion:
     notes: list[str] = field(default_factory=list)
     _repeats: PerKey[int] = field(init=False)
     _seeds: PerKey[bool] = field(init=False)
-    _counted: tuple[int, tuple[int, int] | None] | None = None
+    _counted: tuple[int, int] | None = None
+    _planned_tasks: int = 0
     _task_of: TaskNumbers = field(default_factory=TaskNumbers)
     _rollouts: RolloutCounts = field(default_factory=RolloutCounts)
     _ids: RolloutIds = field(default_factory=RolloutIds)
@@ -80,7 +82,7 @@ class Expansion:
 
     def _forget(self) -> None:
         """Keep nothing of the tasks but what is asked about them: a plan is folded next, which takes as much again."""
-        self._counted = self.tasks, self.largest_task
+        self._counted = self._rollouts.largest()
         self._task_of, self._rollouts = TaskNumbers(), RolloutCounts()
 
     def _chosen(self, sources: Iterable[SourceRow]) -> Iterator[SourceRow]:
@@ -103,25 +105,30 @@ class Expansion:
             digest = source.digest
             task = self._task_of.get(digest)
             if task is None:
-                if limit is not None and self.tasks >= limit:
+                if limit is not None and len(self._task_of) >= limit:
                     continue
                 task = self._task_index(source)
                 self._task_of.add(digest, task)
-            yield source, task
-        if limit is not None and limit > self.tasks:
-            self.notes.append(f"limit {limit} is more than the {self.tasks} tasks there are; all of them run")
+                self._planned_tasks += self._is_in_part(task)
+            if self._is_in_part(task):
+                yield source, task
+        if limit is not None and limit > len(self._task_of):
+            self.notes.append(f"limit {limit} is more than the {len(self._task_of)} tasks there are; all of them run")
+        if self._task_of and not self._planned_tasks:
+            self.notes.append(f"no task is in this part: there are {len(self._task_of)}")
+
+    def _is_in_part(self, task: int) -> bool:
+        return self.options.part is None or task % self.options.part[1] == self.options.part[0] - 1
 
     @property
     def tasks(self) -> int:
         """How many tasks the plan holds so far."""
-        return len(self._task_of) if self._counted is None else self._counted[0]
+        return self._planned_tasks
 
     @property
     def largest_task(self) -> tuple[int, int] | None:
         """The task with most rollouts so far, and how many it has; None as long as there is none."""
-        if self._counted is not None:
-            return self._counted[1]
-        return self._rollouts.largest()
+        return self._counted or self._rollouts.largest()
 
     def _task_index(self, source: SourceRow) -> int:
         supplied = source.row.get(TASK_INDEX_KEY_NAME)
@@ -175,7 +182,7 @@ class Expansion:
         self._repeats.refuse_missed("num_repeats")
         self._ids.refuse_shared(self._rollouts.of)
         for name, unused in (("num_repeats", self._repeats.unused), ("num_repeats_add_seed", self._seeds.unused)):
-            if unused:
+            if unused and self.options.part is None:
                 self.notes.append(f"{name} lists {', '.join(unused)}, which no row uses: a typo?")
         if self._replaced:
             pairs = ", ".join(f"{old} -> {new}" for old, new in self._replaced)

@@ -23,7 +23,7 @@ _SHOWN: Final = 12
 _MOST_IRRELEVANT: Final = 8
 _NULL: Final = digest_of(None)
 WHAT_NEXT: Final = "start a new run with another --output, or go on anyway with +allow_unsafe_resume=true"
-_HOW_MANY: Final = (f"{SETTINGS}.limit", f"{SETTINGS}.num_repeats", f"{SETTINGS}.interleave_repeats")
+_HOW_MANY: Final = tuple(f"{SETTINGS}.{name}" for name in ("limit", "task_shard", "num_repeats", "interleave_repeats"))
 """What says how many rows there are, or in which order, and changes none."""
 
 

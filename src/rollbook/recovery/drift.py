@@ -46,7 +46,7 @@ _SPEED: Final = """
 _REPORTING: Final = """
     output_jsonl_fpath require_complete disable_aggregation count_failure_classes_as_zero
     count_missing_rollouts_as_zero batch_manifest_fpath upload_rollouts disable_health_check health_check_workers
-    health_check_ignored_checks max_failed_fraction max_missing_fraction max_unhealthy_fraction
+    health_check_ignored_checks max_failed_fraction max_missing_fraction max_unhealthy_fraction min_coverage
     dispatch_start_report_within_s dispatch_start_report_min_fraction dispatch_all_started_within_s long_rollout_s
     long_rollout_max_fraction timed_out_max_fraction server_queue_metrics_urls server_queue_sample_interval_s
     server_queue_max_waiting_ratio timing_summary_interval_s progress verbose
@@ -55,8 +55,8 @@ _ASKED_ANEW: Final = """
     resume_from_cache resubmit overwrite allow_unsafe_resume take_over reuse_existing_data_preparation
 """
 _PLAN: Final = """
-    limit num_repeats num_repeats_add_seed interleave_repeats input_jsonl_fpath split task_ids agent_name agent_map
-    fan_out prompt_config skills responses_create_params environment_routing_mode environment_server_name
+    limit task_shard num_repeats num_repeats_add_seed interleave_repeats input_jsonl_fpath split task_ids agent_name
+    agent_map fan_out prompt_config skills responses_create_params environment_routing_mode environment_server_name
     environment_server_routes
 """
 _OTHER_MEANING: Final = "rollout_collection_driver group_scored"

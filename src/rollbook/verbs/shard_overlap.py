@@ -91,6 +91,6 @@ def _independent(name: str, rollout: str, where: str, runs: tuple[str | None, st
     named = " and ".join(run or "a run without a name" for run in runs)
     return (
         f"{where}: {rollout} of {name} is there twice, of independent runs ({named}) that number their tasks alike; "
-        "aggregate them one at a time, gym eval aggregate --input-glob FILE --output FILE, and set them side by side "
-        "with gym eval compare"
+        "parts of one dataset number their tasks as the whole does where they are run with --task-shard K/N; aggregate "
+        "runs of the same tasks one at a time, and set them side by side with gym eval compare"
     )

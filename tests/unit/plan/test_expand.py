@@ -184,6 +184,24 @@ def test_tasks_are_chosen_by_id_and_unknown_ids_are_named():
         expand(rows, task_ids=frozenset({"three", "two", "four"}))
 
 
+def test_parts_of_the_tasks_are_together_the_whole_whatever_their_number():
+    rows = [A, B, {**A, "n": 1}, A, {**B, "n": 2}, {**A, "n": 3}]
+    whole, _ = expand(rows, repeats=2, agent_map={"rs": "Z"})
+    for parts in (1, 2, 3, 7):
+        found = [expand(rows, repeats=2, agent_map={"rs": "Z"}, part=(k + 1, parts)) for k in range(parts)]
+        assert sorted((row for part, _ in found for row in part), key=who) == sorted(whole, key=who)
+        assert sum(expansion.tasks for _, expansion in found) == 5
+
+
+def test_a_limit_counts_the_tasks_of_the_whole_and_an_empty_part_is_told():
+    rows = [{**A, "n": number} for number in range(6)]
+    planned, expansion = expand(rows, limit=4, part=(2, 3))
+    assert [who(row)[0] for row in planned] == [1]
+    assert (expansion.tasks, expansion.notes) == (1, [])
+    _, expansion = expand(rows, part=(7, 8))
+    assert "no task is in this part: there are 6" in expansion.notes
+
+
 def test_a_chosen_task_is_taken_once_before_it_is_repeated_and_before_the_limit():
     one = A | {"instance_id": 1}
     rows, expansion = expand([A, one, one, EPISODE], task_ids=frozenset({"1", "t1"}), repeats=2, limit=1)
