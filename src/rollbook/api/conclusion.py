@@ -8,6 +8,7 @@ Rules:
 Source: collection.md §6.1, §6.7, §10.1, §21.4.26.
 """
 
+import os
 from collections.abc import Iterator
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.errors import IncompleteEvaluationError, NothingProducedError, RunError
 from rollbook.ledger.paths import RunPaths
+from rollbook.records.command import typed
 from rollbook.records.coverage import Coverage
 
 
@@ -38,7 +40,7 @@ def _nothing_produced(run: Ended) -> RunError | None:
     coverage = run.coverage
     if coverage.settled_with_result or run.counts:
         return None
-    see = f"see {run.paths.failures}. {_what_next(coverage)}"
+    see = f"see {run.paths.failures}. {_what_next(run)}"
     if run.sent == 0:
         return NothingProducedError(
             f"a resume would run nothing, and none of the {coverage.planned} rollouts produced a result; {see}"
@@ -46,13 +48,23 @@ def _nothing_produced(run: Ended) -> RunError | None:
     return NothingProducedError(f"{_none_of(run)} produced a result {dict(coverage.failed_by_class)}; {see}")
 
 
-def _what_next(coverage: Coverage) -> str:
-    """Say what helps a run that produced nothing."""
-    if coverage.owed:
-        return "Go on with --resume once the cause is mended"
+def held_in_words(coverage: Coverage, paths: RunPaths) -> str | None:
+    """Return what can be done about rollouts that are held; None where none is."""
+    again = "run them again with --resubmit"
+    if coverage.held:
+        judged = typed(["--rollouts", os.fspath(paths.output), "--judge-failed-only", "--append"])
+        again = f"have the answers that are kept of them judged with gym eval reverify … {judged}, or {again}"
     held = coverage.held + coverage.held_interrupted
-    if held:
-        return f"{held} of them are held for a decision: run them again with --resubmit"
+    return f"{held} of {coverage.planned} rollouts are held for a decision: {again}" if held else None
+
+
+def _what_next(run: Ended) -> str:
+    """Say what helps a run that produced nothing."""
+    if run.coverage.owed:
+        return "Go on with --resume once the cause is mended"
+    held = held_in_words(run.coverage, run.paths)
+    if held is not None:
+        return held
     return "The attempts of all of them are spent: start anew with --overwrite, or give another --output"
 
 

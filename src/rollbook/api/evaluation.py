@@ -20,7 +20,7 @@ import msgspec
 
 from rollbook.api.batch import StatusFile, aggregation_of
 from rollbook.api.collecting import Collecting
-from rollbook.api.conclusion import Ended, rejection
+from rollbook.api.conclusion import Ended, held_in_words, rejection
 from rollbook.api.driver import check_driver
 from rollbook.api.options import counting_of, run_of
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
@@ -213,6 +213,9 @@ class _Evaluation:
             status.write(RunState.INTERRUPTED, reason=IncompleteReason.INTERRUPTED)
             self._raise_early_stop(coverage)
             return self._result(coverage, [])
+        held = held_in_words(coverage, self._paths)
+        if held is not None and coverage.settled_with_result:
+            self._session.notes.append(held)
         try:
             self._refuse_unfinished(coverage, sent)
         except RunError:

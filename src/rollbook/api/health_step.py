@@ -3,6 +3,7 @@
 Rules:
 * The event loop stays free, and whatever goes wrong is a note: a run is not worth less because nobody could check it.
 * A run that was stopped, or whose metrics were not wanted, is not checked; the command can do it at any time.
+* What the scores warn of is told once.
 * Only a limit that was set makes a run that is not well an error, and what it came to is kept.
 
 Source: collection.md §7.1, §7.3, §10.1.
@@ -17,11 +18,12 @@ from rollbook.api.request import EvaluationResult
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.dispatch.stop import Stop
 from rollbook.errors import IncompleteEvaluationError
-from rollbook.health.summary import HealthSummary, Limits, accounting_of
+from rollbook.health.summary import MODEL_NEVER_USED, HealthSummary, Limits, accounting_of
 from rollbook.health.words import lines_of
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.event import Observe, RunNoted
 from rollbook.verbs.health import HealthCheckLeftError, check_health
+from rollbook.verbs.model_use import NO_MODEL_USED
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,7 +52,8 @@ async def with_health(
         )
 
     found = await _ended_well(check)
-    notes = (_failed(found),) if isinstance(found, BaseException) else lines_of(found)[:-1]
+    told = (MODEL_NEVER_USED,) if NO_MODEL_USED in result.scores.warnings else ()
+    notes = (_failed(found),) if isinstance(found, BaseException) else lines_of(found, told=told)[:-1]
     for text in notes:
         observe(RunNoted(text))
     result = replace(result, notes=(*result.notes, *notes))

@@ -6,18 +6,18 @@ Rules:
 Source: collection.md §7.3; case RC-72.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rollbook.health.finding import Finding
 from rollbook.health.summary import MODEL_NEVER_USED, HealthSummary
 
 
-def lines_of(summary: HealthSummary) -> tuple[str, ...]:
-    """Return the lines that tell of `summary`."""
-    return tuple(_lines(summary))
+def lines_of(summary: HealthSummary, *, told: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the lines that tell of `summary`; findings of the checks that were `told` of already are left out."""
+    return tuple(_lines(summary, told))
 
 
-def _lines(summary: HealthSummary) -> Iterator[str]:
+def _lines(summary: HealthSummary, told: Collection[str]) -> Iterator[str]:
     counts = (
         f"{summary.records} checked, {summary.healthy} healthy, {summary.unhealthy} unhealthy, "
         f"{summary.unobserved} unobserved"
@@ -31,7 +31,7 @@ def _lines(summary: HealthSummary) -> Iterator[str]:
     issues = {name: count for name, count in summary.health.counts.issues().items() if count}
     if issues:
         yield "Found: " + ", ".join(f"{name} {count}" for name, count in issues.items())
-    yield from map(_warning, summary.health.findings())
+    yield from (_warning(finding) for finding in summary.health.findings() if finding.check not in told)
     yield f"Health summary: {summary.summary}"
 
 
