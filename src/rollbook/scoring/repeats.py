@@ -11,7 +11,7 @@ Source: collection.md §6.4 (6, 8).
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -45,17 +45,22 @@ def rows_by_repeat(rows: Iterable[PlacedRow]) -> dict[int, list[PlacedRow]]:
 
 
 class RepeatColumns(msgspec.Struct, frozen=True):
-    """One repeat: its rollout index, how many rows it has, and the values of each numeric field."""
+    """One repeat: its rollout index, how many rows it has, and how the values of each numeric field are distributed."""
 
     index: int
     rows: int
-    columns: Mapping[str, Collection[Number]]
+    columns: Mapping[str, Distribution]
 
 
 def repeat_entries(repeats: Mapping[int, Sequence[PlacedRow]]) -> list[JsonObject]:
     """Return one entry for each repeat."""
     tasks = len({row.task for rows in repeats.values() for row in rows})
-    return entries_of([RepeatColumns(index, len(rows), columns_of(rows)) for index, rows in repeats.items()], tasks)
+    return entries_of([_columns(index, rows) for index, rows in repeats.items()], tasks)
+
+
+def _columns(index: int, rows: Sequence[PlacedRow]) -> RepeatColumns:
+    columns = {name: Distribution(values) for name, values in columns_of(rows).items()}
+    return RepeatColumns(index, len(rows), columns)
 
 
 def entries_of(repeats: Sequence[RepeatColumns], tasks: int) -> list[JsonObject]:
@@ -83,7 +88,7 @@ def _entry(repeat: RepeatColumns, tasks: int) -> JsonObject:
         "missing_count": tasks - repeat.rows,
     }
     for name, values in repeat.columns.items():
-        statistics = _statistics(Distribution(values))
+        statistics = _statistics(values)
         entry |= defined({f"{statistic}/{name}": value for statistic, value in statistics.items()})
     return entry
 

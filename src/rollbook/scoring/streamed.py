@@ -24,7 +24,7 @@ from rollbook.scoring.across_repeats import across_repeats
 from rollbook.scoring.aggregate import AggregateMetrics, default_key_metrics
 from rollbook.scoring.performance import PerfColumns
 from rollbook.scoring.repeats import entries_of
-from rollbook.scoring.streamed_repeats import Repeats
+from rollbook.scoring.streamed_repeats import Repeats, described
 from rollbook.scoring.streamed_shape import HEAD, Flat, Names, RowShape, Text, relaid
 from rollbook.scoring.streamed_tasks import TaskEntries
 
@@ -160,7 +160,7 @@ class StreamedMetrics:
             return AggregateMetrics(agent_metrics=dict(coverage), key_metrics=dict(coverage), perf_summary=perf)
         columns = self._repeats.columns()
         repeats = entries_of(columns, self._counts.measured_tasks) if len(columns) > 1 else []
-        agent_metrics = self._repeats.described() | across_repeats(repeats)
+        agent_metrics = described(columns) | across_repeats(repeats)
         agent_metrics["num_repeats"] = len(self._repeats.indices() | self._masked_indices)
         agent_metrics |= coverage
         return AggregateMetrics(

@@ -4,13 +4,13 @@ Rules:
 * A number costs eight bytes; what a row is besides its numbers is not kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, Final
 
 from rollbook.records.json_values import JsonObject
 from rollbook.scoring.columns import described_columns
-from rollbook.scoring.distribution import Distribution
+from rollbook.scoring.distribution import Distribution, together
 from rollbook.scoring.number_column import NumberColumn
 from rollbook.scoring.repeats import RepeatColumns
 from rollbook.scoring.streamed_shape import HEAD, Names
@@ -64,21 +64,24 @@ class Repeats:
         return set(self._rows)
 
     def columns(self) -> list[RepeatColumns]:
-        """Return every repeat's columns, smallest index first, once the rows are settled."""
-        found = sorted(self._columns.items())
+        """Return how every repeat's numbers are distributed, smallest index first, once the rows are settled."""
         return [
-            RepeatColumns(index, self._rows[index], {name: one.values for name, one in columns.items()})
-            for index, columns in found
+            RepeatColumns(
+                index, self._rows[index], {name: Distribution(one.values) for name, one in self._columns[index].items()}
+            )
+            for index in sorted(self._columns)
         ]
 
-    def described(self) -> JsonObject:
-        """Return the five statistics of every field over all rows that were settled."""
-        parts: dict[str, list[NumberColumn]] = {}
-        for _, columns in sorted(self._columns.items()):
-            for name, column in columns.items():
-                parts.setdefault(name, []).append(column)
-        columns_of_all = {name: Distribution(*(one.values for one in columns)) for name, columns in parts.items()}
-        return described_columns(columns_of_all, sum(self._rows.values()))
+
+def described(repeats: Iterable[RepeatColumns]) -> JsonObject:
+    """Return the five statistics of every field over all rows of `repeats`."""
+    parts: dict[str, list[Distribution]] = {}
+    rows = 0
+    for repeat in repeats:
+        rows += repeat.rows
+        for name, column in repeat.columns.items():
+            parts.setdefault(name, []).append(column)
+    return described_columns({name: together(columns) for name, columns in parts.items()}, rows)
 
 
 def _column(columns: dict[str, NumberColumn], name: str) -> NumberColumn:

@@ -1,8 +1,10 @@
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rollbook.errors import InputError
-from rollbook.scoring.distribution import Distribution
+from rollbook.scoring.distribution import Distribution, together
 from rollbook.scoring.number_column import NumberColumn
 from rollbook.scoring.spread import mean, median, population_std, quantile, sample_std
 from rollbook.scoring.streamed import StreamedMetrics
@@ -84,14 +86,34 @@ def test_a_column_gives_back_the_numbers_that_it_was_given(values):
     assert list(column) == list(NumberColumn(values)) == values
 
 
-@pytest.mark.parametrize("values", [[0.1 * (n % 7) for n in range(5000)], [n * 0.37 % 1 for n in range(5000)], [3, 1]])
-def test_a_distribution_over_parts_is_described_as_the_numbers_together(values):
-    whole, ordered = Distribution(values[: len(values) // 3], values[len(values) // 3 :]), sorted(values)
-    assert (whole.mean(), whole.median()) == (mean(values), median(ordered))
-    assert (whole.sample_std(), whole.population_std()) == (sample_std(values), population_std(values))
-    assert [whole.quantile(share) for share in (0, 0.25, 0.9, 1)] == [
-        quantile(ordered, share) for share in (0, 0.25, 0.9, 1)
-    ]
+ODD = [0.1, -0.3, 5e-324, 1e-310, 2**60, 2**53 + 1, 1 / 3, -1e200, 1e289, 7, -0.0, 1e-200]
+COLUMNS = [
+    [0.1 * (n % 7) for n in range(5000)],
+    [n * 0.37 % 1 for n in range(5000)],
+    [3, 1],
+    *([[ODD[n * n % end] for n in range(9000)] for end in (4, 7, 8, 12)]),
+    [1e307 * (n % 3) for n in range(5000)],
+]
+
+
+@pytest.mark.parametrize("cut", [3, 30])
+@pytest.mark.parametrize("values", COLUMNS)
+def test_a_distribution_over_parts_is_described_as_the_numbers_together(values, cut):
+    end, ordered = len(values) // cut, sorted(values)
+    whole = Distribution(values[:end], values[end:])
+    parts = [Distribution(part) for part in (values[:end], values[end:]) if part]
+    for one in (whole, together(parts)):
+        assert (one.mean(), one.median()) == (mean(values), median(ordered))
+        assert (one.sample_std(), one.population_std()) == (sample_std(values), population_std(values))
+        assert [one.quantile(share) for share in (0, 0.25, 0.9, 1)] == [
+            quantile(ordered, share) for share in (0, 0.25, 0.9, 1)
+        ]
+
+
+@given(st.lists(st.one_of(st.floats(-1e300, 1e300), st.integers(-(2**70), 2**70)), min_size=1, max_size=20))
+def test_many_times_the_same_numbers_add_up_exactly(some):
+    values = [some[n * n % len(some)] for n in range(5000)]
+    assert (Distribution(values).mean(), Distribution(values).sample_std()) == (mean(values), sample_std(values))
 
 
 def test_rewards_of_two_tasks_and_two_repeats_have_the_published_metrics():
