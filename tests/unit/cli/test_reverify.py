@@ -87,6 +87,15 @@ def test_metrics_are_those_of_the_server_that_judged(folder, again, stub):
     assert "_ng_environment_server" not in entry
 
 
+def test_metrics_say_what_of_the_plan_the_judged_answers_are(tmp_path, again, stub):
+    stub.verify_script = lambda row: {"reward": None if of_task(1)(row) else 1.0}
+    reverified(stub, foreign(tmp_path, [scored(0), scored(1, 0.0)]).output, again)
+    (entry,) = json.loads((again.parent / "v_aggregate_metrics.json").read_bytes())
+    told = {name: value for name, value in entry["key_metrics"].items() if name.startswith("coverage/")}
+    assert told.items() >= {"coverage/expected": 4, "coverage/scored": 1, "coverage/missing": 2}.items()
+    assert told["coverage/unscored"] == 1
+
+
 def test_without_aggregation_nobody_is_asked_for_metrics(folder, again, stub):
     before = len(stub.aggregated)
     reverified(stub, folder.output, again, "--disable-aggregation")
