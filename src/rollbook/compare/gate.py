@@ -7,6 +7,7 @@ Rules:
   all.
 * What has to be significant has to be so in the direction that a limit is about, at the policy's level, and among all
   candidates.
+* Of damaged files nothing is concluded, and nothing passes.
 * The gravest outcome is the gate's: block, inconclusive, warn, pass.
 
 Source: issue "Scores that can be defended", compare.
@@ -21,7 +22,7 @@ from rollbook.compare.metric_difference import MetricRow
 from rollbook.compare.policy import REWARD, Demand, OnInconclusive, Policy, Severity
 from rollbook.compare.row_difference import RowDifference
 from rollbook.compare.side import SideFacts
-from rollbook.compare.verdict import UNKNOWN, sides_of
+from rollbook.compare.verdict import UNKNOWN, damages, measured_of, sides_of
 
 BLOCKED: Final = 6
 UNDECIDED: Final = 7
@@ -94,7 +95,7 @@ def ruled_by_rows(demand: Demand, difference: RowDifference, p_value: float | No
     yield from data
     lacks = [rule.why for rule in data if rule.ruling is not Ruling.PASS]
     few_tasks = difference.scored_pairs < demand.min_tasks
-    unknown = not (difference.has_plans or demand.assume_complete)
+    unknown = any(damages(difference)) or not (difference.has_plans or demand.assume_complete)
     bounds = None if few_tasks or unknown else difference.bounds
     facts = Facts(
         baseline=difference.baseline_mean,
@@ -148,6 +149,13 @@ def ruled_by_agents(policy: Policy, lost: Sequence[str]) -> Iterator[RuleOutcome
         yield RuleOutcome("all", REWARD, "agents", 0, len(lost), ruling, why)
 
 
+def ruled_by_damage(policy: Policy, difference: RowDifference) -> Iterator[RuleOutcome]:
+    """Yield that a side's files cannot be believed, which never passes."""
+    blocks = policy.on_inconclusive is OnInconclusive.BLOCK
+    ruling = Ruling.BLOCK if blocks else Ruling.INCONCLUSIVE
+    yield from (RuleOutcome("all", REWARD, "damage", 0, 1, ruling, why) for why in damages(difference))
+
+
 def without_data(demand: Demand, why: str) -> Iterator[RuleOutcome]:
     """Yield that nothing is known of what `demand` asks."""
     for name, limit in demand.limits:
@@ -158,6 +166,7 @@ def _data_rules(demand: Demand, difference: RowDifference) -> Iterator[RuleOutco
     tasks = difference.scored_pairs
     told = f"{tasks} tasks are scored on both sides"
     yield _ruled(demand, "min_tasks", demand.min_tasks, tasks, told, undecided=tasks < demand.min_tasks)
+    yield from (_ruled(demand, "damage", 0, 1, why, undecided=True) for why in damages(difference))
     yield from (_covered(demand, side, facts) for side, facts in sides_of(difference))
     for side, share in (("baseline", difference.shared_baseline), ("candidate", difference.shared_candidate)):
         told = f"{side}: {difference.paired.pairs} of its tasks are on both sides"
@@ -172,7 +181,7 @@ def _covered(demand: Demand, side: str, facts: SideFacts) -> RuleOutcome:
     if not (facts.has_plan or demand.assume_complete) and demand.min_coverage > 0:
         why = f"{side}: {UNKNOWN}; assume_complete takes what is there for all"
         return _ruled(demand, "min_coverage", demand.min_coverage, None, why, undecided=True)
-    told = f"{side}: {facts.measured} of {facts.expected} rollouts are scored"
+    told = f"{side}: {measured_of(facts)}"
     short = facts.coverage < demand.min_coverage
     return _ruled(demand, "min_coverage", demand.min_coverage, facts.coverage, told, undecided=short)
 

@@ -5,6 +5,7 @@ Rules:
   the worst case of what is missing.
 * Where it is not known what was to be run, it is not known what is missing: that is too little as well, unless what is
   there is to be taken for all.
+* Of files that cannot be believed nothing is concluded.
 * `no difference shown` is no proof of sameness: it always comes with the difference that could have been seen.
 """
 
@@ -18,6 +19,7 @@ from rollbook.compare.side import SideFacts
 
 _FEWEST: Final = 1
 UNKNOWN: Final = "no plan is there, so what was to be run, and what is missing of it, is not known"
+DAMAGED: Final = "its files are damaged; gym eval status names each place"
 
 
 class Verdict(StrEnum):
@@ -27,6 +29,7 @@ class Verdict(StrEnum):
     WORSE = "worse"
     NO_DIFFERENCE = "no difference shown"
     COVERAGE = "inconclusive because of coverage"
+    DAMAGE = "inconclusive because of damage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,9 @@ def judged(
 
     `assume_complete`: where a side has no plan, what is there is all that was to be run.
     """
+    damaged = tuple(damages(difference))
+    if damaged:
+        return Judgement(Verdict.DAMAGE, p_value, damaged)
     unknown = () if assume_complete or not min_coverage else tuple(_unknown(difference))
     lacks = (*unknown, *lacking(difference, min_coverage))
     if difference.scored_pairs < _FEWEST or unknown or (lacks and not _stays(difference)):
@@ -65,6 +71,17 @@ def sides_of(difference: RowDifference) -> tuple[tuple[str, SideFacts], ...]:
     return ("baseline", difference.baseline), ("candidate", difference.candidate)
 
 
+def measured_of(side: SideFacts) -> str:
+    """Return how many of a side's rollouts have a reward."""
+    zeros = " or count as zero" if side.counted else ""
+    return f"{side.measured} of {side.expected} rollouts are scored{zeros}"
+
+
+def damages(difference: RowDifference) -> Iterator[str]:
+    """Yield which sides' files cannot be believed."""
+    yield from (f"{name}: {DAMAGED}" for name, side in sides_of(difference) if side.is_damaged)
+
+
 def _unknown(difference: RowDifference) -> Iterator[str]:
     yield from (f"{name}: {UNKNOWN}" for name, side in sides_of(difference) if not side.has_plan)
 
@@ -73,8 +90,7 @@ def lacking(difference: RowDifference, min_coverage: float) -> Iterator[str]:
     """Yield in which way either side covers less than `min_coverage`."""
     for name, side in sides_of(difference):
         if side.coverage < min_coverage:
-            share = f"{side.measured} of {side.expected} rollouts are scored"
-            yield f"{name}: {share}{_short_of(side.coverage, min_coverage)}"
+            yield f"{name}: {measured_of(side)}{_short_of(side.coverage, min_coverage)}"
     ours, theirs = (
         (difference.baseline, difference.shared_baseline),
         (difference.candidate, difference.shared_candidate),

@@ -19,7 +19,7 @@ from rollbook.compare.power import Needed
 from rollbook.compare.row_difference import PairCounts, RowDifference
 from rollbook.compare.side import SideFacts
 from rollbook.compare.significance import Signs
-from rollbook.compare.verdict import Verdict
+from rollbook.compare.verdict import UNKNOWN, Verdict
 from rollbook.report.status_words import counts_in_words, number_of
 from rollbook.report.words import number, shown
 
@@ -68,6 +68,8 @@ def verdict_lines(rows: RowComparison) -> Iterator[str]:
         means = f"mean reward {number(found.candidate_mean)} against {number(found.baseline_mean)}"
         yield f"{means}: {signed(found.difference)}{_interval(found)}"
     yield from judgement.lacking
+    if any(lack.endswith(UNKNOWN) for lack in judgement.lacking):
+        yield "--assume-complete takes what is there for all that was to be run"
 
 
 def _would_have_been_found(found: RowDifference) -> str:
@@ -112,12 +114,8 @@ def coverage_line(name: str, side: SideFacts) -> str:
 def _covered(side: SideFacts) -> str:
     if not side.has_plan:
         return f"{side.scored} rollouts scored, of an unknown number: no plan is there"
-    if side.counted:
-        measured = (
-            f"with {side.counted} that {'counts' if side.counted == 1 else 'count'} as zero {share(side.coverage)}"
-        )
-        return f"{side.scored} of {side.expected} rollouts scored ({measured})"
-    return f"{side.scored} of {side.expected} rollouts scored ({share(side.coverage)})"
+    zeros = f", {side.counted} {'counts' if side.counted == 1 else 'count'} as zero" if side.counted else ""
+    return f"{side.scored} of {side.expected} rollouts scored{zeros} ({share(side.coverage)})"
 
 
 def pair_lines(paired: PairCounts, scored_pairs: int) -> Iterator[str]:
@@ -229,7 +227,8 @@ def rule_line(rule: RuleOutcome) -> str:
 
 def plain_number(value: float | None) -> str:
     """Return a number of a rule; a whole one as it is."""
-    return f"{value:.0f}" if value is not None and math.isfinite(value) and value == int(value) else number(value)
+    is_whole = value is not None and math.isfinite(value) and value == int(value)
+    return f"{value:.0f}" if value and is_whole else "0" if is_whole else number(value)
 
 
 def notes_of(comparison: Comparison) -> list[str]:

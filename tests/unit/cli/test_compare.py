@@ -260,6 +260,7 @@ def test_a_run_without_a_plan_has_no_verdict_and_opens_no_gate_unless_it_is_said
     assert answer.code == 7
     assert "inconclusive because of coverage" in answer.out
     assert "20 rollouts scored, of an unknown number" in answer.out
+    assert "--assume-complete takes what is there" in answer.out
     assert "100.0 %" not in answer.out.partition("candidate: 20")[2]
     assert report(theirs.parent)["rows"][0]["sides"]["candidate"]["coverage"] is None
     assert "no difference shown" in dev((ours, theirs), "--assume-complete").out
@@ -318,3 +319,15 @@ def test_a_metric_is_held_to_the_level_of_the_policy_and_of_all_candidates(tmp_p
     assert evaluated((ours, theirs), *policy(tmp_path, f"{METRIC_TIER}alpha: 0.001")).code == 7
     more = [flag for name in "cde" for flag in ("--candidates", str(by_repeats(tmp_path / name, 11, 12, 13)))]
     assert evaluated((ours, theirs), *more, *policy(tmp_path, METRIC_TIER)).code == 7
+
+
+def test_a_zero_that_a_producer_marked_is_said_and_falls(tmp_path):
+    ours = written(tmp_path / "a", [1.0] * 20)
+    theirs = written(tmp_path / "b", [1.0] * 19 + ["timeout_exceeded"])
+    failures = theirs.with_name("rollouts_failures.jsonl")
+    lines(failures, [row | {"_ng_failure_counts_as_zero": True} for row in rows_of(failures)])
+    answer = dev((ours, theirs), *policy(tmp_path, "max_drop: 0.02"))
+    assert (answer.code, "19 of 20 rollouts scored, 1 counts as zero (100.0 %)" in answer.out) == (6, True)
+    assert "max_drop: 0.050, limit 0.020" in answer.out
+    (rows,) = report(theirs.parent)["rows"]
+    assert rows["sides"]["candidate"]["counted"] == 1
