@@ -67,13 +67,17 @@ def short(digest: bytes | None) -> int:
 
 @dataclass(slots=True)
 class Side:
-    """The columns. `has_plan`: whether it is known what was to be run; else only what left a record is known."""
+    """The columns. `has_plan`: whether it is known what was to be run; else only what left a record is known.
+
+    `is_damaged`: its files cannot be believed.
+    """
 
     label: str
     has_plan: bool = True
     agents: Shared[str] = field(default_factory=Shared)
     states: Shared[str] = field(default_factory=lambda: Shared(SCORED))
     notes: list[str] = field(default_factory=list)
+    is_damaged: bool = False
     task: "array[int]" = field(default_factory=lambda: array("q"))
     agent: "array[int]" = field(default_factory=lambda: array("I"))
     starts: "array[int]" = field(default_factory=lambda: array("Q", [0]))
@@ -205,6 +209,7 @@ class SideFacts:
     few: int
     many: int
     counted: int = 0
+    is_damaged: bool = False
 
     @property
     def scored(self) -> int:
@@ -237,4 +242,5 @@ def facts_of(side: Side, units: Iterable[int]) -> SideFacts:
     if expected > rollouts:
         named[MISSING] = named.get(MISSING, 0) + expected - rollouts
     counted = sum(states[number] for number in side.with_reward) - states[_SCORED_STATE]
-    return SideFacts(side.label, side.has_plan, tasks, scored, expected, named, min(sizes, default=0), many, counted)
+    few, damaged = min(sizes, default=0), side.is_damaged
+    return SideFacts(side.label, side.has_plan, tasks, scored, expected, named, few, many, counted, damaged)

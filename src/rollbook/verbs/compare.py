@@ -8,14 +8,14 @@ Rules:
 Source: collection.md §9.2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from rollbook.compare.agents import Agents, compared_agents
 from rollbook.compare.comparison import Candidate, Comparison
-from rollbook.compare.gate import Ruling, gate_of, ruled_by_agents
+from rollbook.compare.gate import RuleOutcome, Ruling, gate_of, ruled_by_agents, ruled_by_damage
 from rollbook.compare.metric_difference import MetricComparison, metric_comparison
 from rollbook.compare.metric_side import MetricSide
 from rollbook.compare.policy import Demand, Policy
@@ -86,7 +86,7 @@ def compare(wanted: Wanted) -> Comparison:
     of_demands = gate_rules(demands, rows, metrics, len(wanted.candidates))
     for place, run in enumerate(wanted.candidates):
         of_rows, of_metrics = rows[place] if rows else None, metrics[place] if metrics else ()
-        rules = (*of_demands[place], *(ruled_by_agents(policy, lost) if policy else ()))
+        rules = (*of_demands[place], *(_of_policy(policy, of_rows, lost) if policy else ()))
         ruling = gate_of(rules) if policy else None
         candidates.append(Candidate(run.label, of_metrics, of_rows.whole if of_rows else None, rules, ruling))
     return Comparison(
@@ -99,6 +99,11 @@ def compare(wanted: Wanted) -> Comparison:
         policy=str(wanted.policy) if wanted.policy else None,
         ruling=_gravest(candidates),
     )
+
+
+def _of_policy(policy: Policy, rows: ComparedRows | None, lost: Sequence[str]) -> Iterator[RuleOutcome]:
+    yield from ruled_by_agents(policy, lost)
+    yield from ruled_by_damage(policy, rows.whole.difference) if rows else ()
 
 
 def _settings(wanted: Wanted, policy: Policy | None) -> Settings:

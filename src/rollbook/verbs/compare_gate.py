@@ -13,6 +13,7 @@ from rollbook.compare.multiplicity import holm_of_known
 from rollbook.compare.policy import REWARD, Demand
 from rollbook.compare.row_difference import RowDifference
 from rollbook.compare.side import SideFacts
+from rollbook.compare.verdict import damages
 from rollbook.verbs.compare_rows import ComparedRows
 
 ByMetrics = Sequence[Sequence[MetricComparison]]
@@ -60,6 +61,10 @@ def _metric_rules(
     p_values: Sequence[float | None],
 ) -> Iterator[RuleOutcome]:
     tier, found = demand.tier, False
+    damaged = tuple(damages(rows.whole.difference)) if rows else ()
+    if damaged:
+        yield from without_data(demand, "; ".join(damaged))
+        return
     for comparison, p_value in zip(metrics, p_values, strict=True):
         row = _row(comparison, tier.metric)
         if row is None or tier.agent not in {None, comparison.baseline_agent, comparison.candidate_agent}:

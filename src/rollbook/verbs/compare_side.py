@@ -77,6 +77,7 @@ def side_of(output: Path, tags: Tags = ()) -> Side:
     reading = read_run(output)
     side = Side(str(output), has_plan=reading.history.plan.rollouts > 0)
     side.notes += _notes(reading)
+    side.is_damaged = bool(reading.faults)
     _fill(side, reading)
     paths, history = reading.paths, reading.history
     _hear_plan(side, paths, history, tags)
@@ -90,10 +91,10 @@ def _notes(reading: Reading) -> Iterator[str]:
         yield "there is no plan: rollouts that left no record are only known where other tasks have more of them"
     if reading.is_alive:
         yield "the run goes on: what is in flight counts as missing"
-    for damage in reading.damage[:_DAMAGE_NAMED]:
+    for damage in reading.faults[:_DAMAGE_NAMED]:
         yield f"damaged: {damage.place}: {damage.what}"
-    if len(reading.damage) > _DAMAGE_NAMED:
-        yield f"and {len(reading.damage) - _DAMAGE_NAMED} more damaged places; `gym eval status` names them"
+    if len(reading.faults) > _DAMAGE_NAMED:
+        yield f"and {len(reading.faults) - _DAMAGE_NAMED} more damaged places; `gym eval status` names them"
 
 
 def _fill(side: Side, reading: Reading) -> None:
