@@ -10,7 +10,7 @@ Source: collection.md §9.1, §21.1 (3).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from rollbook.config.reverification import RolloutReverificationConfig
 from rollbook.errors import ConfigPathNotFoundError, InputError, LedgerError
@@ -20,6 +20,11 @@ from rollbook.records.identity import RolloutKey
 from rollbook.records.standing import Standings
 from rollbook.verbs.reverify_answers import Answers, JudgeFailures, Kind, SavedResults
 from rollbook.verbs.reverify_plan import planned_in
+
+_WHAT_INPUTS_ARE: Final = (
+    ": the rows that were run, a JSON object a line with _ng_task_index, _ng_rollout_index and what the verifier reads "
+    "(expected answers); a collector writes them beside its results as <stem>_materialized_inputs.jsonl"
+)
 
 
 class Source(Protocol):
@@ -59,7 +64,7 @@ def source_of(settings: RolloutReverificationConfig) -> Source:
         InputError: a line that cannot be read.
 
     """
-    inputs = existing(settings.materialized_inputs_jsonl_fpath, "--inputs")
+    inputs = existing(settings.materialized_inputs_jsonl_fpath, "--inputs", _WHAT_INPUTS_ARE)
     if settings.input_format == "atif":
         from rollbook.api.reverify_trajectories import trajectories_of  # noqa: PLC0415  few need them
 
@@ -68,8 +73,8 @@ def source_of(settings: RolloutReverificationConfig) -> Source:
     return saved_run(existing(settings.rollouts_jsonl_fpath or "", "--rollouts"), inputs, settings)
 
 
-def existing(name: str, flag: str) -> Path:
-    """Return the path that a flag names.
+def existing(name: str, flag: str, what: str = "") -> Path:
+    """Return the path that a flag names; `what` it is to hold is told where nothing is there.
 
     Raises:
         ConfigPathNotFoundError: nothing is there.
@@ -77,7 +82,7 @@ def existing(name: str, flag: str) -> Path:
     """
     path = Path(name)
     if not path.is_file():
-        raise ConfigPathNotFoundError(f"{path}: no such file; name one with {flag}")
+        raise ConfigPathNotFoundError(f"{path}: no such file; name one with {flag}{what}")
     return path.resolve() if path.is_symlink() else path
 
 

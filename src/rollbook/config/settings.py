@@ -38,6 +38,15 @@ _FLAGS: Final = {
 }
 """Numbers that have a flag: the flag, and what values are right where the refusal itself does not say it."""
 
+_REQUIRED: Final = {
+    "input_glob": "--input-glob A,B",
+    "input_jsonl_fpath": "--input FILE",
+    "materialized_inputs_jsonl_fpath": "--inputs FILE",
+    "output_jsonl_fpath": "--output FILE",
+    "split": "--split SPLIT",
+}
+"""What is required, and the flag that gives it."""
+
 
 class BaseNeMoGymCLIConfig(BaseModel):
     """The base of the settings of a command; takes a `DictConfig` or a mapping."""
@@ -107,10 +116,10 @@ def _as_config_error(error: ValidationError) -> ConfigError:
     details = error.errors(include_url=False, include_input=False)
     missing = [str(detail["loc"][0]) for detail in details if detail["type"] == "missing" and len(detail["loc"]) == 1]
     if missing:
-        example = missing[0]
+        example, named = missing[0], ", ".join(_REQUIRED[name] for name in missing if name in _REQUIRED)
         failure = ConfigError(
             f"missing required configuration: {', '.join(missing)}. "
-            f"Provide each via its flag (see --help) or as a +{example}=<value> override."
+            f"Provide each via its flag ({named or 'see --help'}) or as a +{example}=<value> override."
         )
         failure.exit_code = _USAGE_EXIT_CODE
         return failure

@@ -9,7 +9,7 @@ Source: collection.md §1.8, §5.4.
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from posixpath import basename
 from typing import Final
 
@@ -21,6 +21,10 @@ _FLAGS: Final = frozenset({"--overwrite", "--resume", "--resubmit", "--take-over
 _SETTING: Final = re.compile(r"[+~]{0,2}(overwrite|resume_from_cache|resubmit|take_over)(=.*)?")
 _OUTPUTS: Final = frozenset({"-o", "--output"})
 _OUTPUT: Final = re.compile(r"(?s)--output=.*|-o.+")
+_REVERIFY: Final = ("eval", "reverify")
+_LIMITS: Final = frozenset({"--limit"})
+_LIMIT: Final = re.compile(r"--limit=.*|\+{0,2}limit=.*")
+"""A limit of answers counts those that are judged: with it, nothing would be left to go on with."""
 _OVERRIDDEN: Final = re.compile(r"\+{0,2}output_jsonl_fpath=")
 
 
@@ -28,19 +32,22 @@ def resume_words(words: Sequence[str], output: str | None = None) -> tuple[str, 
     """Return the words that go on with the run that `words` started, at `output` if it is given."""
     program, *rest = words
     kept = [word for word in rest if word not in _FLAGS and not _SETTING.fullmatch(word)]
+    if tuple(kept[:2]) == _REVERIFY:
+        kept = list(_without(kept, _LIMITS, _LIMIT))
     name = basename(program)
     called = "gym" if name.endswith(".py") else name
     if output is None or any(map(_OVERRIDDEN.match, kept)):
         return (called, *kept, "--resume")
-    return (called, *_without_output(kept), "--resume", "--output", output)
+    return (called, *_without(kept, _OUTPUTS, _OUTPUT), "--resume", "--output", output)
 
 
-def _without_output(words: Sequence[str]) -> Iterator[str]:
+def _without(words: Sequence[str], flags: Collection[str], joined: re.Pattern[str]) -> Iterator[str]:
+    """Yield `words` without these flags and their values, and without words that are both in one."""
     is_value = False
     for word in words:
-        if not is_value and word not in _OUTPUTS and not _OUTPUT.fullmatch(word):
+        if not is_value and word not in flags and not joined.fullmatch(word):
             yield word
-        is_value = not is_value and word in _OUTPUTS
+        is_value = not is_value and word in flags
 
 
 def typed(words: Sequence[str]) -> str:

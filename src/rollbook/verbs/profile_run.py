@@ -33,6 +33,8 @@ from rollbook.verbs.status import read_run
 Pair = tuple[str | None, str | None]
 """An agent and an environment server, as far as a row names them."""
 
+_PLAN: Final = "_materialized_inputs"
+_OF_ONE_RUN: Final = "inputs and rollouts are those of one run"
 _NO_ZERO: Final = Added(RolloutKey(-1, 0), None, None, BY_MARK, None)
 
 
@@ -122,10 +124,10 @@ class ProfiledRun:
 
     def _extra(self, number: int, row: int) -> ProfileError:
         place = placed(self.paths, self.standings.table.place(row))
-        return ProfileError(
-            f"{place}: rollout {unpacked_key(number)} is not among the inputs ({self.plan}): inputs and rollouts are "
-            "those of one run"
-        )
+        unread = [one for one in self.damage if one.startswith(f"{self.plan}:")]
+        lines = "1 line" if len(unread) == 1 else f"{len(unread)} lines"
+        why = f"{lines} of those cannot be read, first {unread[0]}" if unread else _OF_ONE_RUN
+        return ProfileError(f"{place}: rollout {unpacked_key(number)} is not among the inputs ({self.plan}): {why}")
 
     def refuse_doubles(self) -> None:
         """Refuse results of one rollout of which nothing says which is the later one.
@@ -182,6 +184,11 @@ def run_of(inputs: Path, rollouts: Path) -> ProfiledRun:
         if not path.is_file():
             raise ProfileError(f"{path}: no such file; give a run's files with --inputs and --rollouts, or its output")
     paths = RunPaths(rollouts)
+    if rollouts.stem.endswith(_PLAN):
+        raise ProfileError(
+            f"{rollouts}: a run's planned rows were given as its --rollouts; --inputs takes them, and --rollouts takes "
+            "the results"
+        )
     if inputs.resolve() == paths.materialized_inputs.resolve():
         return run_at(rollouts)
     damage: list[LedgerError] = []

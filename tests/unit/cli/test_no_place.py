@@ -31,3 +31,34 @@ def test_an_output_that_can_be_no_file_is_refused_in_words(words, said_of_it, fo
     answer = said(["eval", words[0], *runs[words[0]], *words[1:]])
     assert (answer.code, said_of_it in answer.err) == (1, True), answer.text
     assert "Errno" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        (("aggregate", "-i", "out/r.jsonl"), "--output FILE"),
+        (("aggregate", "-o", "m.jsonl"), "--input-glob A,B"),
+        (("reverify", "--no-serve", "--rollouts", "out/r.jsonl"), "--output FILE"),
+    ],
+)
+def test_what_is_missing_is_told_with_the_flag_that_gives_it(words, flag, folder):
+    answer = said(["eval", *words])
+    assert (answer.code, f"via its flag ({flag})" in answer.err) == (2, True), answer.text
+
+
+def test_results_without_a_plan_are_told_what_the_inputs_of_a_judging_are(folder):
+    folder.plan.unlink()
+    flags = ("--resources-server", "mcqa", "--model-type", "simulated_model", "-o", "again.jsonl")
+    answer = said(["eval", "reverify", "--rollouts", str(folder.output), *flags])
+    assert "_materialized_inputs.jsonl: no such file; name one with --inputs: the rows that were run" in answer.err
+
+
+def test_a_profile_of_swapped_files_says_which_is_which(folder):
+    answer = said(["eval", "profile", "--inputs", str(folder.output), "--rollouts", str(folder.plan)])
+    assert (answer.code, "--inputs takes them, and --rollouts takes the results" in answer.err) == (1, True)
+
+
+def test_a_profile_names_the_first_line_of_the_inputs_that_cannot_be_read(folder, tmp_path):
+    (tmp_path / "inputs.jsonl").write_text("no row\n")
+    answer = said(["eval", "profile", "--inputs", "inputs.jsonl", "--rollouts", str(folder.output)])
+    assert (answer.code, "1 line of those cannot be read, first inputs.jsonl:1" in answer.err) == (1, True), answer.err

@@ -296,3 +296,15 @@ def test_agents_and_sessions_are_in_the_json():
     assert run["agents"][0]["failure_kinds"] == {"agent_timeout": 3}
     assert [session["how"] for session in run["sessions"]] == ["interrupted: SIGTERM", None]
     assert run["tokens"] == {"input_tokens": 40, "output_tokens": 20}
+
+
+@pytest.mark.parametrize("limit", ["--limit 5", "--limit=5", "+limit=5"])
+def test_a_limit_of_judgings_is_not_gone_on_with_and_one_of_a_run_is(limit):
+    commands = {name: f"gym eval {name} {limit} -o out/rollouts.jsonl" for name in ("reverify", "run")}
+    session = run_of_six().sessions[-1]
+    told = {
+        name: status_text([run_of_six(sessions=(replace(session, command=command),))])
+        for name, command in commands.items()
+    }
+    assert "Go on: gym eval reverify --resume --output out/rollouts.jsonl" in told["reverify"]
+    assert f"Go on: gym eval run {limit} --resume --output out/rollouts.jsonl" in told["run"]
