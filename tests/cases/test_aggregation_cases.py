@@ -288,3 +288,17 @@ def test_no_file_of_a_run_is_written_over_by_merged_rows(tmp_path):
         answer = aggregate(folder.output, path, "--no-health-check")
         assert (answer.code, "give another --output" in answer.err) == (1, True), (path, answer.text)
     assert {path: path.read_bytes() for path in folder.folder.iterdir() if path.is_file()} == files
+
+
+def test_the_health_check_of_an_aggregation_sees_lines_of_a_shard_that_contradict_each_other(tmp_path):
+    folder = built(tmp_path, 2, [scored(0), scored(1), scored(0, 0.0)])
+    aggregate(folder.output, tmp_path / "out" / "all.jsonl")
+    assert "rollout_duplicate_identity" in (tmp_path / "out" / "rollout_verdicts.jsonl").read_text()
+
+
+def test_results_that_are_in_two_shards_alike_are_healthy(tmp_path):
+    folder = built(tmp_path, 1, [scored(0)])
+    copy = tmp_path / "copy.jsonl"
+    copy.write_bytes(folder.output.read_bytes())
+    aggregate(f"{folder.output},{copy}", tmp_path / "out" / "all.jsonl")
+    assert "rollout_duplicate_identity" not in (tmp_path / "out" / "rollout_verdicts.jsonl").read_text()

@@ -142,6 +142,7 @@ class _Aggregating:
         self._clock = clock
         self._notes = notes
         self._over = threading.Event()
+        self._overlap = False
         self._own = own_reports(paths.output, merging=settings.merge_shards)
 
     async def carried_out(
@@ -152,6 +153,7 @@ class _Aggregating:
         counting = Counting(frozenset(settings.count_failure_classes_as_zero), settings.count_missing_rollouts_as_zero)
         with Aggregation(read.shards, counting, serving) as found:
             self._notes += found.notes
+            self._overlap = bool(found.overlaps)
             groups = _withheld(found.reports(settings.min_coverage), read.damaged)
             outputs = tuple(shard.output for shard in read.shards)
             result = AggregationResult(
@@ -242,13 +244,17 @@ class _Aggregating:
         return merged | metrics | dict(result.files)
 
     async def _checked(self, result: AggregationResult) -> AggregationResult:
-        """Return `result` with what a health check found, which fails nothing that is on disk."""
+        """Return `result` with what a health check found, which fails nothing that is on disk.
+
+        Shards are checked, of which the merged rows hold what stands alone; where they overlap, the merged rows are.
+        """
         settings = self._settings
         if settings.disable_health_check:
             return result
         from rollbook.api.shard_health import checked_health  # noqa: PLC0415  not every aggregation is checked
 
-        outputs = [self._paths.output] if settings.merge_shards else [one for one in result.shards if one.is_file()]
+        is_merged_alone = settings.merge_shards and self._overlap
+        outputs = [self._paths.output] if is_merged_alone else [one for one in result.shards if one.is_file()]
         work = partial(checked_health, outputs, self._paths.output.parent, settings, result.coverage)
         report, notes = await in_thread(self._over, work)
         files = dict(result.files) if report is None else {**result.files, "health": report}

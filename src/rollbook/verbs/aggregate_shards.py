@@ -127,12 +127,14 @@ class Aggregation:
         self._servings = servings(shards, serving)
         self.groups = groups_of(shards, self._servings)
         self.notes: list[str] = []
+        self.overlaps: list[str] = []
         self._holding = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as holding:
             self._lines = [_opened(shard.output, holding) for shard in self._shards]
-            self.notes += settle_overlaps(self.groups, self._shards, self._lines)
+            self.overlaps = settle_overlaps(self.groups, self._shards, self._lines)
+            self.notes += self.overlaps
             self._zeros = ShardZeros(self._shards, self._servings, self._counting, holding)
             self.notes += self._zeros.notes
             self._labels = labels((group.name, tuple(sorted(group.agents))) for group in self.groups)
