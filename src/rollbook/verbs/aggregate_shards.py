@@ -8,10 +8,11 @@ Rules:
 Source: collection.md §6.2, §6.3, §10.4; cases RC-77, RC-81, RC-82, RC-84; vectors V18, V19.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from heapq import merge
+from itertools import chain
 from pathlib import Path
 from typing import Final, Self
 
@@ -34,8 +35,8 @@ from rollbook.verbs.merged_run import Merged, write_merged
 from rollbook.verbs.metrics_file import LOCALLY_KEY, NOTE_KEY, LocalEntry
 from rollbook.verbs.placed_rows import PlacedRows
 from rollbook.verbs.result_counts import counted_at, share_of
-from rollbook.verbs.shard_coverage import GroupReport, coverages, group_headline
-from rollbook.verbs.shard_groups import MetricsGroup, Shard, groups_of, planned_by_task, servings
+from rollbook.verbs.shard_coverage import GroupReport, coverages, group_headline, summed
+from rollbook.verbs.shard_groups import MetricsGroup, Shard, groups_of, planned_by_task, servings, sharing
 from rollbook.verbs.shard_overlap import settle_overlaps
 from rollbook.verbs.shard_zeros import ShardZeros, ZeroAt
 from rollbook.verbs.status import read_run
@@ -208,26 +209,28 @@ class Aggregation:
         return planned_by_task(group)
 
     def with_share(self, group: MetricsGroup, metrics: JsonObject) -> JsonObject:
-        """Return metrics with what of the plan is in them, unless all of it is."""
-        counts = counted_at(zip(group.shards, group.rows, strict=True), [shard.standings for shard in self._shards])
-        return with_share(metrics, share_of(len(group.planned), counts, self._imputed[group.name]))
+        """Return metrics with what of the plan is in them, unless all of it is; a shared plan is told as a whole."""
+        together = next(groups for groups in sharing(self.groups) if group in groups)
+        standings = [shard.standings for shard in self._shards]
+        places = chain.from_iterable(zip(one.shards, one.rows, strict=True) for one in together)
+        planned, imputed = sum(len(one.planned) for one in together), sum(self._imputed[one.name] for one in together)
+        return with_share(metrics, share_of(planned, counted_at(places, standings), imputed))
 
     def reports(self, min_coverage: float | None) -> tuple[GroupReport, ...]:
-        """Return what became of the rollouts of each group."""
+        """Return what became of the rollouts of each group; of those that share a plan, together."""
         found = coverages(self.groups, self._shards, self._servings)
-        return tuple(self._report(group, found, min_coverage) for group in self.groups)
+        return tuple(self._report(groups, found, min_coverage) for groups in sharing(self.groups))
 
-    def _report(self, group: MetricsGroup, found: dict[str, Coverage], min_coverage: float | None) -> GroupReport:
-        headline = group_headline(
-            group,
-            self._shards,
-            lambda: ((zero.key, zero.at.one.reward) for zero in self._zeros_of(group)),
-            len(group.planned),
-            min_coverage,
-        )
-        name = group.name if group.is_served else None
-        coverage = replace(found[group.name], unplanned=group.unplanned)
-        return GroupReport(self._labels[group.name], name, coverage, *headline)
+    def _report(
+        self, groups: Sequence[MetricsGroup], found: Mapping[str, Coverage], min_coverage: float | None
+    ) -> GroupReport:
+        def zeros() -> Iterator[tuple[int, float]]:
+            return ((zero.key, zero.at.one.reward) for zero in merge(*map(self._zeros_of, groups)))
+
+        headline = group_headline(groups, self._shards, zeros, min_coverage)
+        coverage = summed(replace(found[group.name], unplanned=group.unplanned) for group in groups)
+        first = groups[0]
+        return GroupReport(self._labels[first.name], first.name if first.is_served else None, coverage, *headline)
 
     def write_merged(self, output: RunPaths, at: str) -> Merged:
         """Write what stands of all shards as the run at `output`, whole; `at` is the time now.

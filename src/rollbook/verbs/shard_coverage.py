@@ -143,16 +143,13 @@ def _is_failure(standing: Standing) -> bool:
 
 
 def group_headline(
-    group: MetricsGroup,
-    shards: Sequence[Shard],
-    zeros: Zeros,
-    planned: int,
-    min_coverage: float | None,
+    groups: Sequence[MetricsGroup], shards: Sequence[Shard], zeros: Zeros, min_coverage: float | None
 ) -> tuple[int, Headline]:
-    """Return how many rollouts count as zero, which `zeros` gives with their rewards, and the group's headline."""
+    """Return how many rollouts count as zero, which `zeros` gives with their rewards, and the groups' one headline."""
     imputed = sum(1 for _ in zeros())
-    rewards = _Rewards(_of_results(group, shards) if not imputed else merge(_of_results(group, shards), zeros()))
-    observed = measured(rewards.by_task, planned, imputed)
+    found = [_of_results(group, shards) for group in groups]
+    rewards = _Rewards(found[0] if len(found) == 1 and not imputed else merge(*found, zeros()))
+    observed = measured(rewards.by_task, sum(len(group.planned) for group in groups), imputed)
     return imputed, headline_of(observed, min_coverage)
 
 

@@ -4,6 +4,7 @@ Rules:
 * Of a rollout, the fold of its own run says what stands. Runs that number their tasks alike share nothing unless the
   same server ran them.
 * Of a result only its place is kept, some fifteen bytes a rollout.
+* What servers share of a plan that names none of them is nobody's own.
 * What is in no plan, though there is one, is in no number: it is counted, and its rows are left out.
 * A row without a server belongs to the one that ran its agent's other rows, where that is one.
 
@@ -14,6 +15,8 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
+from itertools import pairwise, starmap
 from operator import eq, le, lt
 from pathlib import Path
 
@@ -201,6 +204,27 @@ def _add(adding: _Adding, shard: int) -> None:
         agent = table.sources[origin][1]
         if agent is not None:
             of_source[origin].agents.add(agent)
+
+
+def sharing(groups: Sequence[MetricsGroup]) -> tuple[tuple[MetricsGroup, ...], ...]:
+    """Return the groups, those together that share a plan, sorted by the name of the first of each.
+
+    Where a plan names an agent alone and several servers have its results, whose the rest of it is nobody knows: what
+    is planned is the agent's, which stands first.
+    """
+    apart: dict[str, tuple[MetricsGroup, ...]] = {group.name: (group,) for group in groups}
+    for agent in groups:
+        together = [group for group in groups if group.is_served and group.agents == {agent.name}]
+        if not agent.is_served and together and _are_distinct(agent, *together):
+            for group in together:
+                del apart[group.name]
+            apart[agent.name] = (agent, *together)
+    return tuple(of for _, of in sorted(apart.items()))
+
+
+def _are_distinct(*groups: MetricsGroup) -> bool:
+    """Whether no rollout is planned for two of the groups."""
+    return all(starmap(lt, pairwise(merge(*(group.planned for group in groups)))))
 
 
 class _Looked(dict[int, MetricsGroup]):

@@ -282,3 +282,16 @@ def test_rows_without_an_agent_and_a_server_are_of_no_server_and_not_called_none
     with aggregated(shard(tmp_path / "r.jsonl", nameless)) as found:
         (entry,) = entries(found, tmp_path)
     assert (entry["agent_ref"], entry["_ng_environment_server"]) == ({"name": "(no agent)"}, None)
+
+
+def test_servers_that_share_a_plan_which_names_none_of_them_have_one_headline_and_one_share(tmp_path):
+    rows = [row(0, 0, "s0"), row(1, 0, "s0"), row(2, 0, "s1", reward=0.0)]
+    output = plan(shard(tmp_path / "r.jsonl", *rows), *((task, 0) for task in range(4)))
+    with aggregated(output) as found:
+        (report,) = found.reports(0.5)
+        first, second = entries(found, tmp_path)
+    assert (report.label, report.server, report.coverage.scored, report.coverage.planned) == ("a", None, 3, 4)
+    assert report.headline.value == pytest.approx(2 / 3)
+    share = {"coverage/expected": 4, "coverage/scored": 3, "coverage/missing": 1}
+    assert first["agent_metrics"].items() >= (share | {"mean/reward": 1.0}).items()
+    assert second["agent_metrics"].items() >= (share | {"mean/reward": 0.0}).items()
