@@ -18,6 +18,7 @@ from rollbook.errors import IncompleteEvaluationError, NothingProducedError, Run
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.command import typed
 from rollbook.records.coverage import Coverage
+from rollbook.scoring.coverage_text import classes_in_words
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -45,7 +46,7 @@ def _nothing_produced(run: Ended) -> RunError | None:
         return NothingProducedError(
             f"a resume would run nothing, and none of the {coverage.planned} rollouts produced a result; {see}"
         )
-    return NothingProducedError(f"{_none_of(run)} produced a result {dict(coverage.failed_by_class)}; {see}")
+    return NothingProducedError(f"{_none_of(run)} produced a result ({_failures(coverage)}); {see}")
 
 
 def held_in_words(coverage: Coverage, paths: RunPaths) -> str | None:
@@ -56,6 +57,10 @@ def held_in_words(coverage: Coverage, paths: RunPaths) -> str | None:
         again = f"have the answers that are kept of them judged with gym eval reverify … {judged}, or {again}"
     held = coverage.held + coverage.held_interrupted
     return f"{held} of {coverage.planned} rollouts are held for a decision: {again}" if held else None
+
+
+def _failures(coverage: Coverage) -> str:
+    return classes_in_words(coverage.failed_by_class) or "none of them failed"
 
 
 def _what_next(run: Ended) -> str:

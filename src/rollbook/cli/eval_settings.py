@@ -129,7 +129,7 @@ def example_rows(cfg: DictConfig) -> tuple[str, str]:
     declared = sorted(set(_example_datasets(cfg)))
     if len(declared) == 1:
         (owner, path) = declared[0]
-        return path, f"Input: {path}, the example rows of {owner}; name others with --input."
+        return path, f"Input: {path}\n  the example rows of {owner}; name others with --input"
     if not server_instances(cfg):
         raise ConfigError("nothing to run: name an environment (--environment, --resources-server or --config)")
     found = "; ".join(f"{path} ({owner})" for owner, path in declared)

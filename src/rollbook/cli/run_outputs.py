@@ -26,6 +26,7 @@ from rollbook.ledger.paths import (
 _PLAN: Final = "_materialized_inputs"
 _MANIFEST: Final = "_manifest"
 _RESULTS: Final = "rollouts"
+_LISTED: Final = 3
 _COMPANIONS: Final = (
     _PLAN,
     _MANIFEST,
@@ -65,8 +66,8 @@ def run_named(word: str) -> Path:
     """
     outputs = runs_named([word])
     if len(outputs) > 1:
-        listed = ", ".join(map(str, outputs[:3]))
-        raise click.UsageError(f"{word}: {len(outputs)} runs are there ({listed}, …); name one of them.")
+        listed = ", ".join(map(str, outputs[:_LISTED])) + (", …" if len(outputs) > _LISTED else "")
+        raise click.UsageError(f"{word}: {len(outputs)} runs are there ({listed}); name one of them.")
     return outputs[0]
 
 

@@ -27,7 +27,7 @@ def _lines(summary: HealthSummary, told: Collection[str]) -> Iterator[str]:
     yield f"Rollout health: {counts}{left_out}"
     accounting = summary.health.accounting
     if accounting.failed or accounting.missing:
-        yield f"Rollouts expected: {accounting.expected}, failed: {accounting.failed}, missing: {accounting.missing}"
+        yield f"Of {accounting.expected} planned rollouts {accounting.failed} failed, {accounting.missing} left nothing"
     issues = {name: count for name, count in summary.health.counts.issues().items() if count}
     if issues:
         yield "Found: " + ", ".join(f"{name} {count}" for name, count in issues.items())

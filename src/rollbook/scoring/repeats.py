@@ -66,8 +66,8 @@ def _columns(index: int, rows: Sequence[PlacedRow]) -> RepeatColumns:
 def entries_of(repeats: Sequence[RepeatColumns], tasks: int) -> list[JsonObject]:
     """Return one entry for each repeat of so many tasks."""
     if any(repeat.rows != tasks for repeat in repeats):
-        sizes = {repeat.index: repeat.rows for repeat in repeats[:_SHOWN]}
-        _log.warning("repeats cover different tasks (rollouts by repeat: %s, of %d tasks)", sizes, tasks)
+        sizes = ", ".join(f"repeat {repeat.index} {repeat.rows}" for repeat in repeats[:_SHOWN])
+        _log.warning("repeats cover different tasks (of %d tasks: %s)", tasks, sizes)
     entries = [_entry(repeat, tasks) for repeat in repeats]
     flat = {name.removeprefix(_SEM) for entry in entries for name in entry if name.startswith(_SEM) and not entry[name]}
     if flat:

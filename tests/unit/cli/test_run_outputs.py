@@ -95,5 +95,5 @@ def test_a_word_that_names_no_run_is_refused(word, tmp_path, monkeypatch):
 def test_one_run_is_asked_for_where_several_are(tmp_path):
     run_at(tmp_path / "a.jsonl")
     run_at(tmp_path / "b.jsonl")
-    with pytest.raises(click.UsageError, match=r"2 runs are there .* name one"):
+    with pytest.raises(click.UsageError, match=r"2 runs are there \([^…]*b\.jsonl\); name one"):
         run_named(str(tmp_path))

@@ -155,7 +155,7 @@ def test_a_served_environments_example_rows_are_run_and_said_so(here):
     found, notes = settings("--resources-server", "colours", "-o", "out.jsonl")
     assert found.input_jsonl_fpath == "resources_servers/colours/data/example.jsonl"
     (note,) = notes
-    assert note.startswith("Input: resources_servers/colours/data/example.jsonl, the example rows of colours;")
+    assert note.startswith("Input: resources_servers/colours/data/example.jsonl\n  the example rows of colours;")
 
 
 def test_given_rows_are_run_while_serving(here):
