@@ -20,6 +20,7 @@ from rollbook.config.collection import RolloutAggregationConfig
 from rollbook.config.settings import settings_from
 from rollbook.errors import DamagedRunError, RunError
 from rollbook.report.aggregate_text import aggregate_text
+from rollbook.report.shapes import files_json
 
 _RARELY: Final = 100_000
 """Rows make no cycles; the collector would go through all that waits and find nothing."""
@@ -67,7 +68,7 @@ def _settings_given(given: Mapping[str, Any]) -> dict[str, object]:
 
 def _show(result: AggregationResult, *, as_json: bool) -> None:
     if as_json:
-        files = {name: str(path) for name, path in result.files.items()}
+        files = files_json(result.files)
         metrics = [
             {key: value for key, value in entry.items() if key != "group_level_metrics"} for entry in result.metrics
         ]
