@@ -32,9 +32,16 @@ CONFIG_KEYS: Final = (
 
 
 def resolved_configuration(
-    given: Mapping[str, object], *, settings: Mapping[str, object], verbose: bool = False, private_head: bool = False
+    given: Mapping[str, object],
+    *,
+    settings: Mapping[str, object],
+    verbose: bool = False,
+    private_head: bool = False,
+    with_agents: bool = True,
 ) -> DictConfig:
     """Return the configuration that the flags in `given` name, with `settings` between files and overrides.
+
+    Without `with_agents`, the models that agents name need not be there.
 
     Raises:
         ConfigError: a configuration that cannot be run as it stands.
@@ -49,7 +56,10 @@ def resolved_configuration(
     initial |= {"verbose": True} if verbose else {}
     return GlobalConfigDictParser().parse(
         GlobalConfigDictParserConfig(
-            initial_global_config_dict=OmegaConf.create(initial), overrides=overrides, private_head=private_head
+            initial_global_config_dict=OmegaConf.create(initial),
+            overrides=overrides,
+            private_head=private_head,
+            with_agents=with_agents,
         )
     )
 

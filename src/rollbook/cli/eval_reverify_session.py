@@ -37,7 +37,11 @@ def run_reverification(given: Mapping[str, Any], *, as_json: bool, verbose: bool
     serve = ServeMode.NONE if given["no_serve"] else ServeMode(given["serve"])
     settings_given = with_companions(given_values(given, _SETTINGS))
     cfg = resolved_configuration(
-        given, settings=settings_given, verbose=verbose, private_head=serve is not ServeMode.NONE
+        given,
+        settings=settings_given,
+        verbose=verbose,
+        private_head=serve is not ServeMode.NONE,
+        with_agents=False,
     )
     settings = settings_from(RolloutReverificationConfig, cfg)
     for text in notes_on_strays(given, cfg, {*RolloutReverificationConfig.model_fields, "upload_rollouts_to_wandb"}):

@@ -72,7 +72,8 @@ class GlobalConfigDictParserConfig:
 
     `overrides` stands in for the command line's tokens; `offline` gives every server port -1 and asks no socket;
     `hide_secrets` masks the result, which can then be shown but not served; `private_head` is for a deployment that
-    nobody else is to find, and gives its head server any free port.
+    nobody else is to find, and gives its head server any free port. Without `with_agents` no agent is asked for
+    anything, and the models that they name need not be there.
     """
 
     NO_MODEL_GLOBAL_CONFIG_DICT: ClassVar[Mapping[str, object]] = {
@@ -89,6 +90,7 @@ class GlobalConfigDictParserConfig:
     hide_secrets: bool = False
     offline: bool = False
     private_head: bool = False
+    with_agents: bool = True
     overrides: list[str] | None = None
 
 
@@ -131,7 +133,7 @@ class GlobalConfigDictParser:
         )
         cfg = configuration(complete, "the merged configuration")
         check_values(cfg, places)
-        _check(resolved(cfg), written, places)
+        _check(resolved(cfg), written, places, with_agents=config.with_agents)
         return configuration(masked(resolved(cfg)), "the masked configuration") if config.hide_secrets else cfg
 
     def filter_for_server_instance_configs(self, cfg: DictConfig) -> list[ServerInstanceConfig]:
@@ -252,7 +254,7 @@ def _with_dummy_model(tree: Tree, config: GlobalConfigDictParserConfig) -> Tree:
     return {**tree, POLICY_MODEL: _DUMMY_POLICY_MODEL} if asked and POLICY_MODEL not in tree else tree
 
 
-def _check(tree: Tree, written: Tree, places: Places) -> None:
+def _check(tree: Tree, written: Tree, places: Places, *, with_agents: bool) -> None:
     check_almost_servers(tree, written, places)
     check_models(tree)
-    check_references(tree, places)
+    check_references(tree, places, with_agents=with_agents)

@@ -13,7 +13,14 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 
 from rollbook.config.files import Places
-from rollbook.config.names import ERROR_ON_ALMOST_SERVERS_KEY, MODELS, RESERVED_KEYS, RESOURCES_SERVERS, SERVER_TYPES
+from rollbook.config.names import (
+    AGENTS,
+    ERROR_ON_ALMOST_SERVERS_KEY,
+    MODELS,
+    RESERVED_KEYS,
+    RESOURCES_SERVERS,
+    SERVER_TYPES,
+)
 from rollbook.config.secrets import as_yaml, masked
 from rollbook.config.tree import Tree, block_of, did_you_mean, dotted, mapping_at, ref_name, walk
 from rollbook.config.types import BaseRunServerTypeConfig, ResourcesServerTypeConfig
@@ -69,24 +76,26 @@ def check_almost_servers(resolved_tree: Tree, written: Tree, places: Places) -> 
         _LOG.warning("%s", message)
 
 
-def check_references(tree: Tree, places: Places) -> None:
-    """Refuse references to servers that are not there.
+def check_references(tree: Tree, places: Places, *, with_agents: bool = True) -> None:
+    """Refuse references to servers that are not there; without agents, which nobody asks, not those to their models.
 
     Raises:
         ServerRefNotFoundError: every such reference, with close matches.
 
     """
-    lines = list(_dangling(tree, places))
+    lines = list(_dangling(tree, places, with_agents=with_agents))
     if lines:
         raise ServerRefNotFoundError("\n".join(lines))
 
 
-def _dangling(tree: Tree, places: Places) -> Iterator[str]:
+def _dangling(tree: Tree, places: Places, *, with_agents: bool) -> Iterator[str]:
     instances = {name: found[0] for name in tree if (found := block_of(tree, name)) is not None}
     for path, node in walk(tree):
         for server_type in SERVER_TYPES:
             name = ref_name(node, server_type)
             if name is None or instances.get(name) == server_type:
+                continue
+            if server_type == MODELS and not with_agents and instances.get(str(path[0])) == AGENTS:
                 continue
             of_type = [instance for instance, kind in instances.items() if kind == server_type]
             other = f", it is one of {instances[name]}" if name in instances else ""

@@ -189,6 +189,7 @@ def test_the_mean_that_is_shown_is_that_of_the_run(folder):
 def test_a_run_that_ends_with_answers_kept_for_a_judge_says_how_they_are_judged(folder, failing):
     with verifying(judge_is_down(failing)) as stub:
         said_of = " ".join(folder.run(stub).text.split())
-    wanted = f"gym eval reverify … --rollouts {folder.output} --judge-failed-only --append, or run them again with --resubmit"
+    judged = f"gym eval reverify … --rollouts {folder.output} --judge-failed-only --append"
+    wanted = f"{judged}, or run them again with --resubmit"
     assert f"{len(failing)} of 4 rollouts are held for a decision" in said_of
     assert wanted in said_of

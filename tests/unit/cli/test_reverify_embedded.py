@@ -62,6 +62,19 @@ def test_a_configuration_of_a_resources_server_alone_is_enough(mcqa, tmp_path):
     assert "its only resources server, judges everything" in answer.err
 
 
+def test_the_model_of_an_agent_need_not_be_there(mcqa, tmp_path):
+    answer = said(["eval", "reverify", *MCQA[:2], "--rollouts", str(mcqa), "-o", str(tmp_path / "v.jsonl")])
+    assert answer.code == 0, answer.text
+    assert len(rows_of(tmp_path / "v.jsonl")) == len(rows_of(mcqa))
+
+
+def test_the_model_of_a_judge_has_to_be_there(mcqa, tmp_path):
+    asks = (f"++{SETTINGS}.should_use_judge=true", f"++{SETTINGS}.judge_model_server.name=judge_model")
+    answer = said(["eval", "reverify", *MATH[:2], "--rollouts", str(mcqa), "-o", str(tmp_path / "v.jsonl"), *asks])
+    assert answer.code == 1
+    assert "refers to `judge_model`, which is no instance" in " ".join(answer.text.split())
+
+
 def test_what_a_judge_that_was_down_owes_is_judged_once_it_is_up(tmp_path):
     output, config = tmp_path / "r.jsonl", tmp_path / "judge.yaml"
     asks = (f"++{SETTINGS}.should_use_judge=true", f"++{SETTINGS}.judge_model_server.name=judge_model", WRONG)
