@@ -86,7 +86,7 @@ def test_rc_56_each_line_counts_what_failed_apart_and_says_what_is_in_flight_and
 
 
 def test_rc_56_the_last_line_says_what_the_files_hold(log):
-    _, last = log.lines[-1]
+    _, last = log.progress[-1]
     assert last.startswith(f"{TASKS}/{TASKS} finished (100%) · mean reward 1.000 over {TASKS - 30} · 30 failed")
     assert "ended after 10m00s" in last
     assert len(log.run.played.scored()) == TASKS - 30

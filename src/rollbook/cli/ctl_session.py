@@ -83,13 +83,13 @@ def _key(word: str) -> RolloutKey:
 
 def _plain(answer: Answer) -> dict[str, object]:
     """Return `answer` as JSON values, a rollout as TASK-ROLLOUT."""
-    plain: dict[str, Any] = VERSION | msgspec.to_builtins(answer)
+    plain: Any = VERSION | msgspec.to_builtins(answer)
     for told, one in zip(plain["requeued"], answer.requeued, strict=True):
         told["key"] = str(one.key)
     if answer.status is not None:
         for told, waiting in zip(plain["status"]["waiting"], answer.status.waiting, strict=True):
             told["key"] = str(waiting.key)
-    return plain
+    return dict(plain)
 
 
 def _text(answer: Answer) -> Iterator[str]:
