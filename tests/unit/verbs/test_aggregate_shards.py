@@ -140,7 +140,7 @@ def test_results_that_contradict_each_other_are_refused_with_both_files_named(tm
 
 def test_independent_runs_that_overlap_at_one_server_are_refused_with_what_to_type(tmp_path):
     one, other = (shard(tmp_path / f"{n}.jsonl", row(0, 0, _ng_run_id=f"r{n}")) for n in (0, 1))
-    with pytest.raises(InputError, match=r"independent runs \(r0 and r1\).*gym eval aggregate --input-glob FILE"):
+    with pytest.raises(InputError, match=r"independent runs \(r0 and r1\).*gym eval compare"):
         aggregated(one, other).__enter__()
 
 
