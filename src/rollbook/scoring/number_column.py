@@ -5,7 +5,7 @@ Rules:
 """
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, TypeAlias
 
 from rollbook.scoring.rows import Number
@@ -31,6 +31,9 @@ class NumberColumn:
         if isinstance(kind, list):
             kind.extend(values)
             return
+        if kind.typecode == "d" and not _fit_floats(values):
+            self._widen(values)
+            return
         try:
             kind.frombytes(array(kind.typecode, values).tobytes())
         except (TypeError, OverflowError):
@@ -54,5 +57,7 @@ class NumberColumn:
         return iter(self.values)
 
 
-def _fit_floats(values: Iterable[Number]) -> bool:
+def _fit_floats(values: Collection[Number]) -> bool:
+    if not values or (max(values) <= EXACT and min(values) >= -EXACT):
+        return True
     return all(isinstance(value, float) or -EXACT <= value <= EXACT for value in values)

@@ -25,7 +25,7 @@ from rollbook.scoring.aggregate import AggregateMetrics, default_key_metrics
 from rollbook.scoring.performance import PerfColumns
 from rollbook.scoring.repeats import entries_of
 from rollbook.scoring.streamed_repeats import Repeats, described
-from rollbook.scoring.streamed_shape import HEAD, Flat, Names, RowShape, Text, relaid
+from rollbook.scoring.streamed_shape import Flat, Names, RowShape, Text, relaid
 from rollbook.scoring.streamed_tasks import TaskEntries
 
 Sink = Callable[[bytes], object]
@@ -130,12 +130,11 @@ class StreamedMetrics:
         self._repeats.add(columns, self._names)
         starts = [0, *(at for at, (one, other) in enumerate(pairwise(tasks), 1) if one != other)]
         self._counts.measured_tasks += len(starts)
-        infos = self._entries.infos(columns)
-        for start, stop in zip(starts, [*starts[1:], len(tasks)], strict=True):
-            task, first = tasks[start], texts[start]
-            sample = self._shape.sample(first) if self._shown is None else self._shown(task, first)
-            columns_of_task = [column[start:stop] for column in columns[HEAD:]]
-            self._sink(self._entries.entry(task, columns_of_task, infos[start:stop], sample, self._expected(task)))
+        found = [tasks[start] for start in starts]
+        firsts = [texts[start] for start in starts]
+        samples = map(self._shape.sample, firsts) if self._shown is None else map(self._shown, found, firsts)
+        for entry in self._entries.entries(columns, starts, samples, map(self._expected, found)):
+            self._sink(entry)
 
     def _note_masked(self, columns: Sequence[tuple[Any, ...]], measured: Sequence[bool]) -> None:
         masked = [not one for one in measured]

@@ -7,8 +7,8 @@ Source: collection.md §6.4 (4).
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +19,7 @@ from rollbook.scoring.distribution import Distribution
 from rollbook.scoring.streamed_shape import HEAD, Names
 from rollbook.scoring.struct_types import maker
 
-_KEPT: Final = 1 << 14
+_KEPT: Final = 1 << 11
 _WHOLE: Final = 100.0
 _STATISTICS: Final = ("mean", "max", "min", "median", "std")
 _ROLLOUT_ID: Final = "rollout_id"
@@ -42,29 +42,35 @@ class TaskEntries:
         self._encode = msgspec.json.Encoder().encode
         self._known: dict[_Column, _Five] = {}
 
-    def infos(self, columns: Sequence[_Column]) -> list[object]:
-        """Return what entries tell of each row of `columns`."""
+    def entries(
+        self,
+        columns: Sequence[_Column],
+        starts: Sequence[int],
+        samples: Iterable[msgspec.Raw],
+        planned: Iterable[int | None],
+    ) -> Iterator[bytes]:
+        """Yield the entry of each task.
+
+        `columns` are the measured rows, field by field, and `starts` says where those of each task begin; `samples` are
+        what is shown of each task, and `planned` is how many rollouts each was to have; None: those at hand.
+        """
+        tasks, numbers = columns[0], columns[HEAD:]
+        infos = self._infos(columns)
+        bounds = list(zip(starts, [*starts[1:], len(tasks)], strict=True))
+        statistics = _of_equal_tasks(numbers, starts, len(tasks)) or (
+            self._statistics([column[start:stop] for column in numbers], stop - start) for start, stop in bounds
+        )
+        for (start, stop), described, sample, expected in zip(bounds, statistics, samples, planned, strict=True):
+            found = stop - start
+            wanted = expected or found
+            told = (sample, found, wanted, wanted - found, _WHOLE * found / wanted, infos[start:stop], tasks[start])
+            yield self._encode(self._made(*described, *told))
+
+    def _infos(self, columns: Sequence[_Column]) -> list[object]:
+        """Return what entries tell of each row."""
         tasks, rollouts = columns[0], columns[1]
         ids = [f"{task}:{rollout}" for task, rollout in zip(tasks, rollouts, strict=True)]
         return list(map(self._made_info, ids, tasks, rollouts, *columns[HEAD:]))
-
-    def entry(
-        self,
-        task: int,
-        columns: Sequence[_Column],
-        infos: Sequence[object],
-        sample: msgspec.Raw,
-        expected: int | None,
-    ) -> bytes:
-        """Return the entry of one task.
-
-        `columns` are the numbers of its measured rows by name, `infos` what is told of each of them, `sample` is what
-        is shown of the first one, and `expected` says how many rollouts were planned; None: those at hand.
-        """
-        found = len(infos)
-        expected = expected or found
-        rest = (sample, found, expected, expected - found, _WHOLE * found / expected, infos, task)
-        return self._encode(self._made(*self._statistics(columns, found), *rest))
 
     def _statistics(self, columns: Sequence[_Column], rows: int) -> Iterable[Any]:
         get = self._known.get
@@ -77,6 +83,49 @@ class TaskEntries:
             self._known.clear()
         five = self._known[column] = _described(column)
         return five
+
+
+def _of_equal_tasks(
+    numbers: Sequence[_Column], starts: Sequence[int], rows: int
+) -> list[tuple[int | float | None, ...]] | None:
+    """Return the statistics of each task where all have as many rows and no gaps, in few steps; None elsewhere."""
+    each = rows // len(starts)
+    if not numbers or starts != list(range(0, rows, each)):
+        return None
+    found: list[Sequence[int | float]] = []
+    for column in numbers:
+        five = None if None in column else _of_equal_parts(column, each)
+        if five is None:
+            return None
+        found += five
+    return list(zip(*found, strict=True))
+
+
+def _of_equal_parts(column: _Column, each: int) -> tuple[Sequence[int | float], ...] | None:
+    """Return means, largest and smallest numbers, medians and deviations of every `each` numbers of a column.
+
+    None where it takes a closer look.
+    """
+    if each == 1:
+        values = list(map(float, column))
+        return values, column, column, values, [0.0] * len(column)
+    parts = list(zip(*[iter(column)] * each, strict=True))
+    try:
+        means = [total / each for total in map(math.fsum, parts)]
+        centers = chain.from_iterable(map(repeat, means, repeat(each)))
+        apart = [value - center for value, center in zip(column, centers, strict=True)]
+        squares = map(math.fsum, zip(*[iter([one * one for one in apart])] * each, strict=True))
+        spreads = [math.sqrt(total / (each - 1)) for total in squares]
+    except OverflowError:
+        return None
+    if not all(map(math.isfinite, spreads)):
+        return None
+    ordered, half = list(map(sorted, parts)), each // 2
+    if each % 2:
+        medians = [float(one[half]) for one in ordered]
+    else:
+        medians = [one[half - 1] * 0.5 + one[half] * 0.5 for one in ordered]
+    return means, [one[-1] for one in ordered], [one[0] for one in ordered], medians, spreads
 
 
 def _described(column: _Column) -> _Five:

@@ -78,7 +78,9 @@ def test_rows_with_ever_new_fields_are_read_after_nothing_is_learned_any_more():
     assert [found[f"mean/field{number}"] for number in range(200)] == [float(number) for number in range(200)]
 
 
-@pytest.mark.parametrize("values", [[1, 2, 2**60], [1, 0.5], [0.5, 2**60], [2**70, 1], [True]])
+@pytest.mark.parametrize(
+    "values", [[1, 2, 2**60], [1, 0.5], [0.5, 2**64 - 1], [0.5, 1e300, 2**60 + 1], [2**70, 1], [True]]
+)
 def test_a_column_gives_back_the_numbers_that_it_was_given(values):
     column = NumberColumn()
     for value in values:
