@@ -15,22 +15,30 @@ import click
 from rollbook.cli.flags import flags
 
 run_flags: Final = flags(
-    click.option("--baseline", metavar="OUTPUT", help="The run that candidates are held against."),
+    click.option("--baseline", metavar="OUTPUT", help="The run that candidates are held against (required)."),
     click.option(
-        "--candidates", metavar="OUTPUT[,...]", multiple=True, help="The runs that are compared with it (repeatable)."
+        "--candidates",
+        metavar="OUTPUT[,...]",
+        multiple=True,
+        help="The runs that are compared with it (required, repeatable).",
     ),
 )
 agent_flags: Final = flags(
-    click.option("--agent", metavar="NAME", help="Compare this agent; every agent that all runs have, without it."),
+    click.option("--agent", metavar="NAME", help="Compare this agent.  [default: every agent that all runs have]"),
     click.option("--baseline-agent", metavar="NAME", help="The baseline's agent, where it has another name there."),
     click.option(
         "--candidate-agents", metavar="NAME[,...]", multiple=True, help="Each candidate's agent, or one for all."
     ),
 )
 report_flags: Final = flags(
-    click.option("-o", "--output-dir", metavar="DIR", help="Where the report goes; the first candidate's folder."),
     click.option(
-        "--report-format", type=click.Choice(["md", "json", "both"]), default="both", help="Which report is written."
+        "-o", "--output-dir", metavar="DIR", help="Where the report goes.  [default: the first candidate's folder]"
+    ),
+    click.option(
+        "--report-format",
+        type=click.Choice(["md", "json", "both"]),
+        default="both",
+        help="Which report is written.  [default: both]",
     ),
 )
 row_flags: Final = flags(
@@ -41,13 +49,19 @@ row_flags: Final = flags(
         "--pair-by",
         type=click.Choice(["content", "number"]),
         default="content",
-        help="What tells that two tasks are the same.",
+        help="What tells that two tasks are the same.  [default: content]",
     ),
     click.option(
-        "--min-coverage", type=click.FloatRange(0, 1), help="Less scored than this share gives no verdict; 0.95."
+        "--min-coverage",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help="Less scored than this share gives no verdict.  [default: 0.95]",
     ),
     click.option(
-        "--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="The level of tests; 0.05."
+        "--alpha",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        metavar="LEVEL",
+        help="The level of tests.  [default: 0.05]",
     ),
     click.option(
         "--assume-complete",
@@ -55,8 +69,14 @@ row_flags: Final = flags(
         default=None,
         help="Where a run has no plan, take what is there for all that was to be run.",
     ),
-    click.option("--flips", type=click.IntRange(0), default=10, help="How many flips of a direction are listed; 10."),
-    click.option("--seed", type=int, default=0, help="The seed of what is drawn by chance; 0."),
+    click.option(
+        "--flips",
+        type=click.IntRange(0),
+        default=10,
+        metavar="N",
+        help="How many flips of a direction are listed.  [default: 10]",
+    ),
+    click.option("--seed", type=int, default=0, metavar="N", help="The seed of what is drawn by chance.  [default: 0]"),
 )
 
 

@@ -15,10 +15,18 @@ from rollbook.cli.verb import VerbCommand, is_verbose, wants_json
 
 _options: Final = flags(
     click.option(
-        "-i", "--input-glob", "input_glob", metavar="A,B", help="The results to aggregate: files, folders or patterns."
+        "-i",
+        "--input-glob",
+        "input_glob",
+        metavar="A,B",
+        help="The results to aggregate: files, folders or patterns (required).",
     ),
     click.option(
-        "-o", "--output", "output_jsonl_fpath", metavar="FILE", help="Where merged rows go; reports go beside it."
+        "-o",
+        "--output",
+        "output_jsonl_fpath",
+        metavar="FILE",
+        help="Where merged rows go; reports go beside it (required).",
     ),
     click.option(
         "--merge/--no-merge",
@@ -35,7 +43,7 @@ _options: Final = flags(
     click.option("--require-complete", is_flag=True, default=None, help="End with 4 unless every rollout is scored."),
     click.option(
         "--min-coverage",
-        type=float,
+        type=click.FloatRange(0, 1),
         metavar="SHARE",
         help="Give no headline that speaks for a smaller share of the plan.  [default: 0.95]",
     ),
@@ -56,7 +64,12 @@ _options: Final = flags(
     click.option(
         "--no-health-check", "disable_health_check", is_flag=True, default=None, help="Skip the health check."
     ),
-    click.option("--health-check-workers", type=int, metavar="N", help="Processes that check health."),
+    click.option(
+        "--health-check-workers",
+        type=int,
+        metavar="N",
+        help="Processes that check health.  [default: one a processor, 8 at most]",
+    ),
     click.option("--health-check-ignore", "health_check_ignored_checks", metavar="A,B", help="Checks to leave out."),
 )
 

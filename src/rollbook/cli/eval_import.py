@@ -13,7 +13,9 @@ from rollbook.cli.flags import flags
 from rollbook.cli.verb import VerbCommand, wants_json
 
 _options: Final = flags(
-    click.option("-o", "--output", metavar="OUT", help="The run's output that is written, for example out/r.jsonl."),
+    click.option(
+        "-o", "--output", metavar="OUT", help="The run's output that is written, for example out/r.jsonl (required)."
+    ),
     click.option("--scorer", metavar="NAME[/VALUE]", help="Whose score is the reward, where several scorers judged."),
     click.option("--overwrite", is_flag=True, help="Replace what is at the output."),
 )

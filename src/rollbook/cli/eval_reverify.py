@@ -54,7 +54,7 @@ _output: Final = flags(
         "--output",
         "output_jsonl_fpath",
         metavar="FILE",
-        help="Where rewards go, as JSONL.  [default, with --append: the run itself]",
+        help="Where rewards go, as JSONL (required).  [default, with --append: the run itself]",
     ),
     click.option("--overwrite", is_flag=True, default=None, help="Replace an earlier output."),
     click.option("--resume", "resume_from_cache", is_flag=True, default=None, help="Judge what the output still owes."),

@@ -44,7 +44,7 @@ _serving: Final = flags(
 )
 _data: Final = flags(
     click.option("-i", "--input", "input_jsonl_fpath", metavar="FILE", help="Rows to run, as JSONL."),
-    click.option("-o", "--output", "output_jsonl_fpath", metavar="FILE", help="Where results go, as JSONL."),
+    click.option("-o", "--output", "output_jsonl_fpath", metavar="FILE", help="Where results go, as JSONL (required)."),
     click.option("--overwrite", is_flag=True, default=None, help="Replace an earlier run at the output."),
     click.option("--resume", "resume_from_cache", is_flag=True, default=None, help="Continue the run at the output."),
     click.option(
@@ -65,7 +65,7 @@ _data: Final = flags(
     click.option(
         "--task-shard", metavar="K/N", help="Run the K-th of N parts of the tasks, numbered as in the whole of them."
     ),
-    click.option("--num-repeats", type=int, metavar="N", help="Rollouts per task."),
+    click.option("--num-repeats", type=int, metavar="N", help="Rollouts per task.  [default: 1]"),
     click.option("--interleave-repeats", is_flag=True, default=None, help="All first repeats, then all second ones."),
     click.option("--prompt-config", metavar="PATH", help="A prompt that is filled in from each row."),
     click.option("-a", "--agent", "agent_name", metavar="NAME", help="Send every row to this agent."),
@@ -133,7 +133,7 @@ _after: Final = flags(
     click.option("--require-complete", is_flag=True, default=None, help="End with 4 unless every rollout is scored."),
     click.option(
         "--min-coverage",
-        type=float,
+        type=click.FloatRange(0, 1),
         metavar="SHARE",
         help="Give no headline that speaks for a smaller share of the plan.  [default: 0.95]",
     ),
@@ -155,7 +155,12 @@ _after: Final = flags(
     click.option(
         "--no-health-check", "disable_health_check", is_flag=True, default=None, help="Skip the health check."
     ),
-    click.option("--health-check-workers", type=int, metavar="N", help="Processes that check health."),
+    click.option(
+        "--health-check-workers",
+        type=int,
+        metavar="N",
+        help="Processes that check health.  [default: one a processor, 8 at most]",
+    ),
     click.option("--health-check-ignore", "health_check_ignored_checks", metavar="A,B", help="Checks to leave out."),
 )
 
