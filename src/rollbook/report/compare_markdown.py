@@ -33,7 +33,7 @@ def compare_markdown(comparison: Comparison) -> str:
 def _candidate(candidate: Candidate, candidates: int) -> Iterator[str]:
     yield from ["", f"## {_plain(candidate.label)}"]
     if candidate.ruling is not None:
-        yield from ["", f"Gate: **{candidate.ruling.value}**", ""]
+        yield from ["", f"Gate: **{candidate.ruling.value}**", ""] if candidates > 1 else [""]
         yield from _table(("Ruling", "Tier", "Metric", "Rule", "Found", "Limit", "Why"), map(_rule, candidate.rules))
     if candidate.rows is not None:
         yield from _rows(candidate.rows, candidates)
@@ -65,6 +65,8 @@ def _rows(rows: RowComparison, candidates: int) -> Iterator[str]:
 def _metrics(comparison: MetricComparison) -> Iterator[str]:
     agents = dict.fromkeys([comparison.baseline_agent, comparison.candidate_agent])
     yield from ["", f"### Metrics of {_plain(' and '.join(agents))}", ""]
+    populations = words.populations_line(comparison)
+    yield from [_plain(populations), ""] if populations else []
     yield from _table(words.METRIC_HEADINGS, map(words.metric_cells, comparison.metrics))
     yield from ["", f"Flips by task number: {_plain(words.flips_line(comparison.flips))}"]
     yield from _flips(comparison.flips)
@@ -100,7 +102,7 @@ def _values(mean: float, rewards: Sequence[float]) -> str:
 
 
 def _rule(rule: RuleOutcome) -> tuple[str, ...]:
-    found, limit = words.plain_number(rule.found), words.plain_number(rule.limit)
+    found, limit = words.found_in_words(rule), words.plain_number(rule.limit)
     return (rule.ruling.value, rule.tier, rule.metric, rule.rule, found, limit, rule.why)
 
 

@@ -26,14 +26,14 @@ def compare_text(comparison: Comparison) -> str:
     """Return the comparison as plain text."""
     lines = list(labelled("Baseline", shown(comparison.baseline), _MARGIN))
     for candidate in comparison.candidates:
-        lines += ["", *_candidate(candidate, len(comparison.candidates))]
+        lines += ["", *_candidate(candidate, len(comparison.candidates), comparison.policy)]
     lines += _section("Notes", (line for note in words.notes_of(comparison) for line in item(note)))
-    if comparison.ruling is not None:
+    if comparison.ruling is not None and len(comparison.candidates) > 1:
         lines += ["", f"Gate: {comparison.ruling.value} ({shown(comparison.policy)})"]
     return "\n".join(lines)
 
 
-def _candidate(candidate: Candidate, candidates: int) -> Iterator[str]:
+def _candidate(candidate: Candidate, candidates: int, policy: str | None) -> Iterator[str]:
     yield from labelled("Candidate", shown(candidate.label), _MARGIN)
     if candidate.rows is not None:
         yield from _rows(candidate.rows, candidates)
@@ -41,7 +41,8 @@ def _candidate(candidate: Candidate, candidates: int) -> Iterator[str]:
         yield from _metrics(comparison)
     if candidate.ruling is not None:
         rules = (line for rule in candidate.rules for line in item(words.rule_line(rule)))
-        yield from _section(f"Gate: {candidate.ruling.value}", rules)
+        beside = "" if candidates > 1 else f" ({shown(policy)})"
+        yield from _section(f"Gate: {candidate.ruling.value}{beside}", rules)
 
 
 def _rows(rows: RowComparison, candidates: int) -> Iterator[str]:
@@ -76,6 +77,8 @@ def _change(change: Change) -> Iterator[str]:
 
 def _metrics(comparison: MetricComparison) -> Iterator[str]:
     yield from ["", shown(f"Metrics of {_agents(comparison)}")]
+    populations = words.populations_line(comparison)
+    yield from item(populations) if populations else []
     cells = [words.METRIC_HEADINGS, *map(words.metric_cells, comparison.metrics[:_METRICS_SHOWN])]
     widths = [max(len(row[column]) for row in cells) for column in range(len(words.METRIC_HEADINGS))]
     for row in cells:

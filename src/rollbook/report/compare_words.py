@@ -14,7 +14,7 @@ from typing import Final
 from rollbook.compare.comparison import Comparison, RowComparison
 from rollbook.compare.flips import Change, Flips
 from rollbook.compare.gate import RuleOutcome
-from rollbook.compare.metric_difference import Ends, MetricRow
+from rollbook.compare.metric_difference import Ends, MetricComparison, MetricRow
 from rollbook.compare.power import Needed
 from rollbook.compare.row_difference import PairCounts, RowDifference
 from rollbook.compare.side import SideFacts
@@ -24,7 +24,8 @@ from rollbook.report.status_words import counts_in_words, number_of
 from rollbook.report.words import number, shown
 
 UNDEFINED: Final = "n/a"
-METRIC_HEADINGS: Final = ("Metric", "Baseline", "Candidate", "Delta", "95 % interval", "%")
+METRIC_HEADINGS: Final = ("Metric", "Baseline", "Candidate", "Delta", "95 % interval", "Change")
+_PERCENTAGES: Final = ("pass@", "majority@")
 _P_SHOWN: Final = 0.001
 
 
@@ -133,6 +134,8 @@ def pair_lines(paired: PairCounts, scored_pairs: int) -> Iterator[str]:
         if count:
             more = ", …" if count > len(first) else ""
             yield f"{count} in the {side} alone: {', '.join(map(str, first))}{more}"
+    if not paired.pairs and set(paired.first_only_baseline) & set(paired.first_only_candidate):
+        yield "no task says the same on both sides; --pair-by number pairs tasks of one number"
     ambiguous = max(paired.ambiguous_baseline, paired.ambiguous_candidate)
     if ambiguous:
         told = f"{ambiguous} of those have a prompt or a name that several tasks have, and nothing tells which is which"
@@ -214,15 +217,43 @@ def _rewards(rewards: Sequence[float]) -> str:
 
 def metric_cells(row: MetricRow) -> tuple[str, ...]:
     """Return one metric's line of the table."""
-    percent = UNDEFINED if row.percent is None else f"{row.percent:+.1f}"
+    percent = UNDEFINED if row.percent is None else f"{row.percent:+.1f} %"
     delta = ends(row.delta_interval) if row.delta_interval else UNDEFINED
-    return (shown(row.name), number(row.baseline), number(row.candidate), signed(row.delta), delta, percent)
+    return (shown(_with_unit(row)), number(row.baseline), number(row.candidate), signed(row.delta), delta, percent)
+
+
+def _with_unit(row: MetricRow) -> str:
+    """Return a metric's name, and that it is a percentage where it is one by the field's convention."""
+    largest = max(row.baseline or 0.0, row.candidate or 0.0)
+    return f"{row.name} (%)" if row.name.startswith(_PERCENTAGES) and largest > 1 else row.name
+
+
+def populations_line(comparison: MetricComparison) -> str | None:
+    """Return over which rollouts either side's metrics are, where that is not all that were planned."""
+    ours, theirs = comparison.coverage
+    if ours is not None and theirs is not None and min(ours, theirs) >= 1:
+        return None
+    told = (
+        f"{name} {UNDEFINED if part is None else share(part)}"
+        for name, part in (("baseline", ours), ("candidate", theirs))
+    )
+    return (
+        f"Each side over what it scored itself, not over tasks that both scored: of what was planned, {', '.join(told)}"
+    )
 
 
 def rule_line(rule: RuleOutcome) -> str:
     """Return one rule with its numbers."""
-    numbers = f"{plain_number(rule.found)}, limit {plain_number(rule.limit)}"
+    numbers = f"{found_in_words(rule)}, limit {plain_number(rule.limit)}"
     return shown(f"{rule.ruling.value}: {rule.tier} ({rule.metric}) {rule.rule}: {numbers}: {rule.why}")
+
+
+def found_in_words(rule: RuleOutcome) -> str:
+    """Return what a rule found; a drop below zero is none."""
+    is_drop = rule.rule in {"max_drop", "max_relative_drop"}
+    if is_drop and rule.found is not None and rule.found < 0:
+        return f"better by {plain_number(-rule.found)}"
+    return plain_number(rule.found)
 
 
 def plain_number(value: float | None) -> str:

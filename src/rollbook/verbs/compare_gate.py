@@ -6,15 +6,18 @@ Rules:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from rollbook.compare.gate import RuleOutcome, metric_facts, ruled_by_metric, ruled_by_rows, without_data
 from rollbook.compare.metric_difference import MetricComparison, MetricRow
 from rollbook.compare.multiplicity import holm_of_known
+from rollbook.compare.nearest import meant
 from rollbook.compare.policy import REWARD, Demand
 from rollbook.compare.row_difference import RowDifference
 from rollbook.compare.side import SideFacts
 from rollbook.compare.verdict import damages
 from rollbook.verbs.compare_rows import ComparedRows
+from rollbook.verbs.compare_tags import no_such_tags
 
 ByMetrics = Sequence[Sequence[MetricComparison]]
 """For each candidate its comparisons by metrics, agent by agent, in the same order for all of them."""
@@ -50,8 +53,23 @@ def _rules(
             yield from _metric_rules(demand, rows, metrics, p_values[demand.tier.name])
         elif part is None:
             yield from without_data(demand, "the runs' rows are not there, by which the reward is judged")
+        elif why := _nobody(demand, rows, part.difference):
+            yield from without_data(demand, why)
         else:
             yield from ruled_by_rows(demand, part.difference, part.p_value)
+
+
+def _nobody(demand: Demand, rows: ComparedRows | None, part: RowDifference) -> str | None:
+    """Return why no task of either side is one that a tier speaks of; None where one is."""
+    tier = demand.tier
+    if rows is None or part.baseline.tasks or part.candidate.tasks or not (tier.tags or tier.agent):
+        return None
+    agents = {name for pair in rows.whole.agents for name in pair}
+    if tier.agent is not None and tier.agent not in agents:
+        return f"no rollout is of the agent {tier.agent}{meant(tier.agent, agents)}"
+    if not tier.tags:
+        return None
+    return no_such_tags([Path(part.baseline.label), Path(part.candidate.label)], tier.tags)
 
 
 def _metric_rules(
@@ -73,7 +91,9 @@ def _metric_rules(
         coverage = _coverage(demand, comparison, rows.whole.difference if rows else None)
         yield from ruled_by_metric(demand, metric_facts(row, demand, p_value), coverage)
     if not found:
-        yield from without_data(demand, f"the metric {tier.metric} is not on both sides")
+        names = {row.name for comparison in metrics for row in comparison.metrics}
+        near = "" if tier.metric in names else meant(tier.metric, {*names, REWARD})
+        yield from without_data(demand, f"the metric {tier.metric} is not on both sides{near}")
 
 
 def _adjusted(demand: Demand, metrics: ByMetrics) -> list[list[float | None]]:

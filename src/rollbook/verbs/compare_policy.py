@@ -10,7 +10,8 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
-from rollbook.compare.policy import Policy
+from rollbook.compare.nearest import meant
+from rollbook.compare.policy import Policy, Tier
 from rollbook.config.recursion import as_deep_as_usual
 from rollbook.errors import ConfigError, ConfigPathNotFoundError
 
@@ -74,7 +75,14 @@ def _faults(path: Path, node: yaml.Node | None, error: ValidationError) -> Itera
     for fault in error.errors(include_url=False, include_context=False):
         where = fault["loc"]
         key = ".".join(map(str, where)) or "the policy"
-        yield f"{path}:{_line(node, where)}: {key}: {fault['msg'].removeprefix(_PREFIX)}"
+        yield f"{path}:{_line(node, where)}: {key}: {_said(fault['type'], where, fault['msg'])}"
+
+
+def _said(kind: str, where: Sequence[int | str], said: str) -> str:
+    if kind != "extra_forbidden" or not where:
+        return said.removeprefix(_PREFIX)
+    known = Policy.model_fields if len(where) == 1 else Tier.model_fields
+    return f"there is no such key{meant(str(where[-1]), known)}"
 
 
 def _line(node: yaml.Node | None, where: Sequence[int | str]) -> int:

@@ -210,8 +210,13 @@ def _name(row: JsonMapping) -> int:
 
 def _has(row: JsonMapping, wanted: Mapping[str, object]) -> bool:
     """Whether a task has every one of the wanted values, at the top of its row or in what its task says."""
-    places = [place for place in _places(row) if isinstance(place, Mapping)]
+    places = list(places_of_tags(row))
     return all(any(_is_one_of(place[key], value) for place in places if key in place) for key, value in wanted.items())
+
+
+def places_of_tags(row: JsonMapping) -> Iterator[JsonMapping]:
+    """Yield the mappings of a row in which tags are looked for."""
+    yield from (place for place in _places(row) if isinstance(place, Mapping))
 
 
 def _places(row: JsonMapping) -> Iterator[object]:

@@ -103,6 +103,49 @@ def test_the_gate_is_the_exit_code(runs, tmp_path, text, ruling, code):
     assert f"**Gate: {ruling}**" in (runs[1].parent / "compare_report.md").read_text()
 
 
+MISSPELT = [
+    ("tiers:\n  - {name: t, tags: {level: 9}, max_drop: 0.9}", "no task has the tags level: 9; none has that level"),
+    ("tiers:\n  - {name: t, tags: {levle: 1}, max_drop: 0.9}", "none has a levle; did you mean level?"),
+    ("tiers:\n  - {name: t, agent: sovler, max_drop: 0.9}", "of the agent sovler; did you mean solver?"),
+    ("tiers:\n  - {name: t, metric: mean/rewrad, max_drop: 0.9}", "not on both sides; did you mean mean/reward?"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), MISSPELT)
+def test_what_a_tier_names_and_is_nowhere_is_told_once_with_the_nearest_name(runs, tmp_path, text, said):
+    for run in runs:
+        aggregated(run)
+    answer = evaluated(runs, *policy(tmp_path, text))
+    assert answer.code == 7
+    assert " ".join(answer.out.split()).count(said) == 1
+
+
+def test_a_rise_is_no_drop_below_zero_and_the_gate_of_one_candidate_is_told_once(runs, tmp_path):
+    answer = dev(runs[::-1], *policy(tmp_path, "max_drop: 0"))
+    assert "max_drop: better by 0.600, limit 0: within the limit" in answer.out
+    assert answer.out.count("Gate: PASS") == 1
+
+
+def test_metrics_say_over_what_either_side_computed_them(runs, tmp_path):
+    aggregated(runs[0])
+    path = aggregated(runs[1])
+    (entry,) = json.loads(path.read_bytes())
+    del entry["group_level_metrics"][5:]
+    entry["agent_metrics"]["pass@1/accuracy"] = 60.0
+    path.write_text(json.dumps([entry]))
+    answer = evaluated(runs)
+    told = " ".join(answer.out.split())
+    assert "Each side over what it scored itself, not over tasks that both scored" in told
+    assert "baseline 100.0 %, candidate 25.0 %" in told
+    assert "pass@1/accuracy (%)" in answer.out
+
+
+def test_runs_that_share_no_task_are_told_what_pairs_them_by_number(tmp_path):
+    ours = write(tmp_path / "a", [task(0, [1.0])])
+    theirs = write(tmp_path / "b", [task(0, [1.0], params={"input": "other"})])
+    assert "--pair-by number pairs tasks of one number" in " ".join(dev((ours, theirs)).out.split())
+
+
 def test_every_rule_is_told_in_text_markdown_and_json(runs, tmp_path):
     answer = dev(runs, *policy(tmp_path, "max_drop: 0.5\nmax_relative_drop: 0.5"))
     rules = [rule["rule"] for rule in report(runs[1].parent)["gate"]["candidates"][0]["rules"]]

@@ -24,7 +24,8 @@ def test_a_tier_takes_over_what_it_does_not_say(tmp_path):
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        ("max_drop: 0.1\nmax_dorp: 0.2\n", ":2: max_dorp", "not permitted"),
+        ("max_drop: 0.1\nmax_dorp: 0.2\n", ":2: max_dorp", "no such key; did you mean max_drop?"),
+        ("tiers:\n  - {name: a, max_drop: 1, tgas: {x: 1}}", ":2: tiers.0.tgas", "did you mean tags?"),
         ("max_drop: -1", ":1: max_drop", "greater than or equal to 0"),
         ("max_drop: high", ":1: max_drop", "valid number"),
         ("max_drop: true", ":1: max_drop", "valid number"),
