@@ -12,6 +12,7 @@ import contextvars
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pydantic import BaseModel
@@ -63,6 +64,11 @@ class _Within:
     def __exit__(self, *raised: object) -> None:
         if self._context is not None:
             _current.reset(self._token)
+
+
+def within(context: RolloutContext | None) -> AbstractContextManager[None]:
+    """Work for the rollout of `context` inside the block; None leaves the context as it is."""
+    return _Within(context)
 
 
 def rollout_context(rollout_id: str | None, *, training_capture: bool = False) -> AbstractContextManager[None]:
@@ -121,9 +127,7 @@ class RolloutContextMiddleware:
         named, path = context_of(scope)
         if path != scope["path"]:
             scope = {**scope, "path": path, "raw_path": path.encode()}
-        with rollout_context(
-            named.rollout_id if named else None, training_capture=bool(named and named.training_capture)
-        ):
+        with within(named):
             await self.app(scope, receive, send)
 
 
@@ -141,6 +145,7 @@ def named_context(path: str, said: bytes | None) -> tuple[RolloutContext | None,
     return (context or _named_by_header(said) if said is not None else context), path
 
 
+@lru_cache(maxsize=1024)
 def _named_by_header(said: bytes) -> RolloutContext | None:
     text = said.decode("latin-1")
     return RolloutContext(text) if _ROLLOUT_ID.fullmatch(text) else None

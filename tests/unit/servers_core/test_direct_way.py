@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import pytest
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from omegaconf import OmegaConf
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rollbook.config.types import BaseRunServerInstanceConfig, BaseServerConfig
@@ -36,6 +36,17 @@ class MoreAnswered(Answered):
     hidden: str = "never sent"
 
 
+class Checked(Answered):
+    model_config = ConfigDict(revalidate_instances="always")
+
+
+class Doubled(Answered):
+    @model_validator(mode="after")
+    def _doubled(self) -> "Doubled":
+        self.number = 2 * (self.number or 0)
+        return self
+
+
 async def plain(body: Asked) -> Answered:
     return MoreAnswered(city=body.city, number=body.number)
 
@@ -46,6 +57,18 @@ async def as_mapping(body: Asked) -> Answered:
 
 async def misshapen(body: Asked) -> Answered:
     return {"town": body.city}  # type: ignore[return-value]
+
+
+async def unchecked(body: Asked) -> Answered:
+    return Answered.model_construct(city=body.city, number=body.number)
+
+
+async def checked(body: Asked) -> Checked:
+    return Checked.model_construct(city=None, number=body.number)
+
+
+async def doubled(body: Asked) -> Doubled:
+    return Doubled(city=body.city, number=body.number)
 
 
 async def untyped(body: Asked) -> Any:
@@ -97,6 +120,9 @@ HANDLERS = (
     plain,
     as_mapping,
     misshapen,
+    unchecked,
+    checked,
+    doubled,
     untyped,
     with_everything,
     raw,

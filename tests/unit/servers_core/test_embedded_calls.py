@@ -9,8 +9,11 @@ from starlette.responses import PlainTextResponse, StreamingResponse
 
 from rollbook.errors import PortTakenError
 from rollbook.servers.correlation import current_rollout_id, rollout_context
+from rollbook.servers.http.embedded_call import EmbeddedRequest
 from rollbook.servers.http.embedded_registry import find_embedded, hand_out, register_embedded, unregister_embedded
+from rollbook.servers.http.embedded_response import EmbeddedResponse
 from rollbook.servers.http.http_client import request
+from rollbook.servers.kinds.agent_server_cookies import merged_cookies
 from unit.servers_core.stand_ins import Number, behind_a_socket, free_ports, in_process, probe, reply_to
 
 
@@ -109,6 +112,30 @@ async def test_cookies_of_a_reply_can_be_handed_on_as_they_are():
     async with in_process(app) as url:
         reply = await request("GET", url + "/set")
         assert await (await request("GET", url + "/get", cookies=reply.cookies)).json() == {"odd": 'a"b=; c'}
+
+
+FIELDS = [
+    *[
+        "plain=1; Path=/",
+        "plain=2",
+        'quoted="a b\\073"; HttpOnly',
+        " spaced = v ;x",
+        "path=reserved",
+        "=nameless",
+        "valueless=",
+    ],
+    *["none", "tab=a\tb", "b@d=1", "late=é; expires=Thu, 01 Jan 1970 00:00:00 GMT", "ctrl=\x01", "plain=3; Secure"],
+]
+
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_a_jar_takes_from_a_reply_what_its_cookies_say(again):
+    raw = [(b"Set-Cookie", field.encode()) for field in FIELDS * again] + [(b"x-other", b"a=b")]
+    reply = EmbeddedResponse(EmbeddedRequest("GET", "http://it", "/"), 200, raw, b"")
+    assert merged_cookies({"plain": "0", "kept": "1"}, reply) == merged_cookies(
+        {"plain": "0", "kept": "1"}, reply.cookies
+    )
+    assert reply.cookie_values()["plain"] == "3"
 
 
 async def test_the_body_can_be_read_as_a_stream():

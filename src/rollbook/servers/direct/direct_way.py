@@ -26,7 +26,7 @@ from rollbook.servers.correlation import (
     ROLLOUT_ID_HEADER_BYTES,
     RolloutContextMiddleware,
     named_context,
-    rollout_context,
+    within,
 )
 from rollbook.servers.deadline import DEADLINE_HEADER_BYTES, DeadlineMiddleware
 from rollbook.servers.direct.plain_routes import PlainRoute, plain_routes
@@ -139,10 +139,7 @@ class DirectWay:
         inner["path_params"] = {}
         plain = _Plain(route, given, body, said.get(_COOKIE), exchange)
         serve = self._layered if DEADLINE_HEADER_BYTES in said else self._at_once
-        if context is None:
-            await serve(plain, inner, receive, send)
-            return
-        with rollout_context(context.rollout_id, training_capture=context.training_capture):
+        with within(context):
             await serve(plain, inner, receive, send)
 
     async def _layered(self, plain: "_Plain", scope: Scope, receive: Receive, send: Send) -> None:

@@ -91,7 +91,9 @@ def as_embedded_request(method: str, base_url: str, url: str, options: Mapping[s
         before = headers.get("cookie")
         headers = {**headers, "cookie": cookies if before is None else f"{before}; {cookies}"}
         raw = (*raw, (b"cookie", cookies.encode())) if before is None else raw_headers(headers)
-    return EmbeddedRequest(method.upper(), base_url, _target(url, options.get("params")), headers, body, raw)
+    params = options.get("params")
+    target = _with_query(url, params) if params else _target(url)
+    return EmbeddedRequest(method.upper(), base_url, target, headers, body, raw)
 
 
 def _body(options: Mapping[str, Any], method: str) -> tuple[bytes | None, str | None]:
@@ -107,13 +109,19 @@ def _body(options: Mapping[str, Any], method: str) -> tuple[bytes | None, str | 
     return (data if isinstance(data, bytes) else None), _BYTES_TYPE
 
 
-def _target(url: str, params: Any) -> str:
+@lru_cache(maxsize=256)
+def _target(url: str) -> str:
     """Return path and query as they are sent."""
     slash = url.find("/", _HOST_AT)
     target = url[slash:]
-    if slash < 0 or params or not target.isascii() or " " in target or "#" in target:
-        return URL(url).extend_query(params or {}).raw_path_qs
+    if slash < 0 or not target.isascii() or " " in target or "#" in target:
+        return _with_query(url, {})
     return target
+
+
+def _with_query(url: str, params: Any) -> str:
+    """Return the same with `params` behind the query."""
+    return URL(url).extend_query(params).raw_path_qs
 
 
 def _pairs(given: Any) -> tuple[tuple[str, str], ...] | None:
