@@ -8,6 +8,7 @@ Source: servers.md §2.3, §4.1.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, cast
 
 from aiohttp import ClientTimeout
@@ -38,10 +39,19 @@ def model_call_timeout(settings: ClientSettings, left: float | None = None) -> C
 
     `left` is what the rollout has left; a call that begins when nothing is left ends at once.
     """
+    return _model_call_timeout(settings) if left is None else _within(settings, [max(left, _SHORTEST)])
+
+
+@lru_cache(maxsize=4)
+def _model_call_timeout(settings: ClientSettings) -> ClientTimeout:
+    """Return the limits of a call that its rollout does not limit, which are those of most calls."""
+    return _within(settings, [])
+
+
+def _within(settings: ClientSettings, left: list[float]) -> ClientTimeout:
     given = [seconds for seconds in (settings.model_call_seconds, settings.total_seconds) if seconds]
-    left_for_call = [] if left is None else [max(left, _SHORTEST)]
     return ClientTimeout(
-        total=min([*given, *left_for_call], default=None),
+        total=min([*given, *left], default=None),
         sock_connect=settings.connect_seconds,
         sock_read=settings.read_seconds,
     )

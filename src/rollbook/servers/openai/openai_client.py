@@ -42,6 +42,7 @@ __all__ = ["RATE_LIMIT_ERROR_CODES", "RETRY_ERROR_CODES", "NeMoGymAsyncOpenAI", 
 _LOG = logging.getLogger(__name__)
 _EXCERPT = 400
 _ERRORS_FROM = 400
+_NOTHING_YET = Spent()
 
 
 class NeMoGymAsyncOpenAI(BaseModel):
@@ -91,8 +92,7 @@ class NeMoGymAsyncOpenAI(BaseModel):
 
     async def _call(self, method: str, url: str, body: JsonObject | None) -> JsonObject:
         shown = redacted_url(url)
-        patience = Patience(self.max_http_attempts, self.max_wait_seconds, rate_limits_are_free=self.internal)
-        spent = Spent()
+        spent = _NOTHING_YET
         while True:
             self._refuse_if_tripped()
             response = await self._connected(method, url, body)
@@ -100,6 +100,7 @@ class NeMoGymAsyncOpenAI(BaseModel):
             if response.status < _ERRORS_FROM:
                 return _json_object(shown, content)
             self._trip_if_permanent(shown, response.status, content)
+            patience = Patience(self.max_http_attempts, self.max_wait_seconds, rate_limits_are_free=self.internal)
             hint = retry_after_seconds(response.headers.get("Retry-After"), self._clock.now())
             free = is_free(response.status, hint, patience)
             spent = Spent(spent.attempts + (not free), spent.seconds)

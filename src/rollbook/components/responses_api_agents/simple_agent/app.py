@@ -159,7 +159,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
             steps += 1
             reply, cookies = await self._ask_model(body.model_copy(update={"input": [*given, *new]}), cookies)
             new.extend(reply.output)
-            usage = accumulate_response_usage(usage, reply.usage)
+            usage = reply.usage if usage is None else accumulate_response_usage(usage, reply.usage)
             calls = tool_calls(reply)
             if reply.incomplete_details is None and not calls:
                 mark_unfinished(reply)
