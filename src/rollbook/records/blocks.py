@@ -23,6 +23,7 @@ from rollbook.records.reading import PLAN_HEAD, SHALLOW, UNREADABLE, PlainResult
 from rollbook.records.seats import LARGEST, STRIDE
 from rollbook.records.standing import Standings
 from rollbook.records.table import FILE_NUMBERS, NO_ROW, SCORED_KIND
+from rollbook.records.utf8 import check_utf8
 
 _RESULTS: Final = bytes([FILE_NUMBERS[File.RESULTS]])
 _SCORED: Final = array("i", [SCORED_KIND]).tobytes()
@@ -47,6 +48,7 @@ def _rises(block: Block, standings: Standings, planned: Planned) -> bool:
     """Note the lines of a block whose rollouts are new and in order; where they are not, do nothing: False."""
     columns, decode = standings.columns, PLAN_HEAD.decode
     try:
+        check_utf8(block.texts)
         heads = list(map(decode, block.texts))
         name = named(bytes(heads[0].agent_ref), heads[0].server)
     except UNREADABLE:
@@ -97,6 +99,7 @@ class _Results:
         lines, texts = block.lengths, block.texts
         start = 0
         try:
+            check_utf8(texts)
             if max(lines) >= SHALLOW:
                 texts = list(map(not_too_deep, texts))
         except UNREADABLE:

@@ -37,6 +37,7 @@ from rollbook.records.reading import (
 from rollbook.records.seats import LARGEST, STRIDE
 from rollbook.records.standing import Standings
 from rollbook.records.table import FILE_NUMBERS, NO_ROW, SCORED_KIND
+from rollbook.records.utf8 import utf8
 
 Lines = Iterable[tuple[int, int, int, bytes]]
 """Number, offset, length and text of each line."""
@@ -128,7 +129,7 @@ def fold_plan(lines: Lines, standings: Standings, on_fault: OnFault) -> Planned:
     before: tuple[bytes, object] = (b"", b"")
     for number, _, _, text in lines:
         try:
-            head = decode(text)
+            head = decode(utf8(text))
             asked = (bytes(head.agent_ref), head.server)
             if asked != before:
                 group, before = group_of(asked, number), asked
@@ -215,7 +216,7 @@ def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: 
     used_in = used_out = used_in_all = 0
     for number, offset, length, text in lines:
         try:
-            head = decode(text if length < SHALLOW else not_too_deep(text))
+            head = decode(utf8(text) if length < SHALLOW else not_too_deep(utf8(text)))
             ref = bytes(head.agent_ref)
             if ref != ref_before or head.run_id != run_before or head.server != server_before:
                 source, ref_before, run_before, server_before = source_of(head), ref, head.run_id, head.server

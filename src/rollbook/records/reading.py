@@ -29,6 +29,7 @@ from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, Neve
 from rollbook.records.place import File, Place
 from rollbook.records.record import Record
 from rollbook.records.rollout_failure import ROLLOUT_FAILURE_KEY
+from rollbook.records.utf8 import utf8
 
 SHALLOW: Final = 1 << 14
 """A line of so many bytes cannot be nested so deep that skipping its values exhausts a stack."""
@@ -150,9 +151,10 @@ def read_row(line: bytes, file: File, place: Place | None = None) -> Record:
 
     Raises:
         msgspec.DecodeError: the line is no JSON object, or names no rollout.
+        UnicodeDecodeError: it is no UTF-8, wherever in it that is.
 
     """
-    if len(line) > SHALLOW:
+    if len(utf8(line)) > SHALLOW:
         not_too_deep(line)
     if file is File.RESULTS:
         result = RESULT_HEAD.decode(line)
@@ -212,7 +214,7 @@ def planned_line(line: bytes) -> PlannedLine:
         msgspec.DecodeError: the line is no JSON object, or names no rollout.
 
     """
-    head = PLAN_HEAD.decode(line)
+    head = PLAN_HEAD.decode(utf8(line))
     return PlannedLine(RolloutKey(head.task, head.rollout), *named(bytes(head.agent_ref), head.server))
 
 

@@ -10,6 +10,7 @@ RESULT = (
     b'{"_ng_task_index":%d,"_ng_rollout_index":0,"agent_ref":{"name":"adder"},"_ng_run_id":"r",'
     b'"_ng_environment_server":"s","reward":1.0,"response":{"usage":{"input_tokens":7}}}\n'
 )
+FAILURE = b'{"_ng_task_index":0,"_ng_rollout_index":0,"_ng_run_id":"r","_ng_failure_class":"agent_run_error"}\n'
 LOG = b'{"t":"open","session":1,"run_id":"r","at":"2026-09-20T10:00:00Z","sizes":[0,0]}\n' + b"".join(
     b'{"t":"reserve","a":[%d,0,0],"sizes":[0,0]}\n' % task for task in range(3)
 )
@@ -77,7 +78,21 @@ def test_a_folder_in_the_place_of_the_manifest_is_named(paths, with_tokens):
     assert history.standings.records == 3
 
 
-@pytest.mark.parametrize("usage", [b'{"input_tokens":1e400}', b'{"input_tokens":"\xff"}', b"[1e400]"])
+@pytest.mark.parametrize("with_tokens", [False, True])
+@pytest.mark.parametrize("file", ["output", "failures", "materialized_inputs"])
+@pytest.mark.parametrize("text", [b"\xff", b"\xed\xa0\x80", b"\xc3"])
+def test_a_line_that_is_no_utf_8_is_damaged_though_nobody_decides_by_what_is_not(paths, file, text, with_tokens):
+    path = getattr(paths, file)
+    paths.failures.write_bytes(FAILURE)
+    whole = path.read_bytes()
+    line = whole.count(b"\n")
+    at = whole.rstrip().rfind(b"}")
+    path.write_bytes(whole[:at] + b',"note":"' + text + b'"' + whole[at:])
+    _, damage = history_of(paths, with_tokens=with_tokens)
+    assert any(told.startswith(f"{path}:{line}: ") and "utf-8" in told for told in damage)
+
+
+@pytest.mark.parametrize("usage", [b'{"input_tokens":1e400}', b"[1e400]"])
 def test_a_row_is_a_record_whether_or_not_what_it_says_of_tokens_can_be_read(paths, usage):
     changed(paths.output, b'{"input_tokens":7}', usage, 2)
     told = history_of(paths, with_tokens=True)
