@@ -197,7 +197,8 @@ class Collecting:
 
 def _read(session: Session) -> RunRead:
     groups, unplanned = session.standings.counted(session.rules_of(None))
-    return RunRead(coverage_of(groups, unplanned=unplanned), sum(group.rewards for group in groups))
+    rewards, zeros = sum(group.rewards for group in groups), sum(group.zeros for group in groups)
+    return RunRead(coverage_of(groups, unplanned=unplanned), rewards, zeros)
 
 
 def _sampled_every(settings: RolloutCollectionConfig) -> float:

@@ -125,14 +125,14 @@ class Progress:
                 self._limit = event.limit
             case AdmissionChanged(admission):
                 self._admission = admission
-            case RunRead(coverage, rewards):
-                self._read(coverage, rewards)
+            case RunRead():
+                self._read(event.coverage, event.rewards, event.zeros)
             case RunEnded():
                 self._ended = True
             case _:
                 pass
 
-    def _read(self, coverage: Coverage, rewards: float) -> None:
+    def _read(self, coverage: Coverage, rewards: float, zeros: int) -> None:
         """Take over what others left on disk; how fast they went is not known."""
         self._is_read, self._settled_before, self._scored_before, self._zeros_before = True, 0, 0, 0
         self._rewards = rewards
@@ -141,8 +141,8 @@ class Progress:
                 Scored: coverage.scored,
                 Masked: coverage.masked,
                 Unscored: coverage.unscored,
-                Failed: coverage.failed - coverage.final_zeros,
-                _Zero: coverage.final_zeros,
+                Failed: coverage.failed - zeros,
+                _Zero: zeros,
                 Interrupted: coverage.interrupted,
                 NeverStarted: coverage.never_started,
             }

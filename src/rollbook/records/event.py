@@ -124,10 +124,14 @@ class AdmissionChanged(msgspec.Struct, frozen=True):
 
 
 class RunRead(msgspec.Struct, frozen=True):
-    """Where the run stands by its files, which others wrote; the rewards of what is scored add up to `rewards`."""
+    """Where the run stands by its files, which others wrote; the rewards of what is scored add up to `rewards`.
+
+    `zeros` of what failed are a score of 0 by their producer's word.
+    """
 
     coverage: Coverage
     rewards: float
+    zeros: int = 0
 
 
 class RunEnded(msgspec.Struct, frozen=True):

@@ -254,3 +254,10 @@ def test_what_others_wrote_is_counted_by_what_is_on_disk_and_has_no_rate():
     assert line(seen.snapshot(now=110.0)) == (
         "5/5 finished (100%) · mean reward 0.750 over 4 · 1 failed · ended after 10s"
     )
+
+
+def test_a_failure_that_is_a_score_of_0_counts_in_what_was_read_whether_or_not_it_is_final():
+    seen = fold(RunPlanned(4, 4), RunRead(Coverage(4, scored=2, failed=2, retryable=2), 2.0, zeros=1), RunEnded())
+    shown = seen.snapshot(now=1.0)
+
+    assert (shown.scored, shown.zeros, shown.failed, shown.mean_reward) == (2, 1, 2, pytest.approx(2 / 3))
