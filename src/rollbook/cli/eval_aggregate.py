@@ -43,7 +43,7 @@ _options: Final = flags(
     click.option("--require-complete", is_flag=True, default=None, help="End with 4 unless every rollout is scored."),
     click.option(
         "--min-coverage",
-        type=click.FloatRange(0, 1),
+        type=float,
         metavar="SHARE",
         help="Give no headline that speaks for a smaller share of the plan.  [default: 0.95]",
     ),

@@ -16,7 +16,12 @@ from rollbook.cli.verb import VerbCommand, wants_json
 _options: Final = flags(
     click.option("--inputs", metavar="PATH", help="Materialized inputs, where no OUTPUT is given."),
     click.option("--rollouts", metavar="PATH", help="The rollouts that were made of them."),
-    click.option("-o", "--output", metavar="OUT", help="Write the profile beside this name (required for several runs).  [default: the run's own]"),
+    click.option(
+        "-o",
+        "--output",
+        metavar="OUT",
+        help="Write the profile beside this name (required for several runs).  [default: the run's own]",
+    ),
     click.option("--allow-partial-rollouts", is_flag=True, help="Profile what is there although results are missing."),
     click.option("--keep", metavar="CONDITION", help="Which tasks to keep, for example 'pass@4>=0.5 and mean<0.9'."),
     click.option("--export", metavar="FILE", help="Write the source rows of the tasks that are kept."),

@@ -133,7 +133,7 @@ _after: Final = flags(
     click.option("--require-complete", is_flag=True, default=None, help="End with 4 unless every rollout is scored."),
     click.option(
         "--min-coverage",
-        type=click.FloatRange(0, 1),
+        type=float,
         metavar="SHARE",
         help="Give no headline that speaks for a smaller share of the plan.  [default: 0.95]",
     ),

@@ -103,7 +103,8 @@ def settings_from(model: type[Settings], cfg: DictConfig | Mapping[str, object])
     """Return a command's settings out of the merged configuration.
 
     Raises:
-        ConfigError: required options that are missing (exit code 2), or options that do not fit.
+        ConfigError: required options that are missing, or numbers that flags do not take (both exit code 2), or options
+            that do not fit.
 
     """
     try:
@@ -124,7 +125,10 @@ def _as_config_error(error: ValidationError) -> ConfigError:
         failure.exit_code = _USAGE_EXIT_CODE
         return failure
     lines = [_explained(detail["loc"], detail["msg"].removeprefix("Value error, ")) for detail in details]
-    return ConfigError("\n".join(dict.fromkeys(lines)))
+    failure = ConfigError("\n".join(dict.fromkeys(lines)))
+    if all(detail["loc"] and str(detail["loc"][0]) in _FLAGS for detail in details):
+        failure.exit_code = _USAGE_EXIT_CODE
+    return failure
 
 
 def _explained(place: tuple[int | str, ...], problem: str) -> str:

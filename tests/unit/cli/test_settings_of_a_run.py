@@ -125,8 +125,9 @@ NUMBERS = {
 
 @pytest.mark.parametrize("key", sorted(NUMBERS))
 def test_a_number_that_is_refused_is_told_with_its_flag(key, here):
-    with pytest.raises(ConfigError, match=rf"`{key}` \({NUMBERS[key]}\): "):
+    with pytest.raises(ConfigError, match=rf"`{key}` \({NUMBERS[key]}\): ") as refused:
         settings("-i", "rows.jsonl", "-o", "out.jsonl", NUMBERS[key], "-1")
+    assert refused.value.exit_code == 2
 
 
 @pytest.mark.parametrize("value", ["0", "-1"])
