@@ -21,6 +21,7 @@ from rollbook.scoring.struct_types import maker
 
 _KEPT: Final = 1 << 11
 _WHOLE: Final = 100.0
+_RARE: Final = 4
 _STATISTICS: Final = ("mean", "max", "min", "median", "std")
 _ROLLOUT_ID: Final = "rollout_id"
 _REST: Final = (
@@ -57,7 +58,7 @@ class TaskEntries:
         tasks, numbers = columns[0], columns[HEAD:]
         infos = self._infos(columns)
         bounds = list(zip(starts, [*starts[1:], len(tasks)], strict=True))
-        statistics = _of_equal_tasks(numbers, starts, len(tasks)) or (
+        statistics = self._of_equal_tasks(numbers, starts, len(tasks)) or (
             self._statistics([column[start:stop] for column in numbers], stop - start) for start, stop in bounds
         )
         for (start, stop), described, sample, expected in zip(bounds, statistics, samples, planned, strict=True):
@@ -72,6 +73,30 @@ class TaskEntries:
         ids = [f"{task}:{rollout}" for task, rollout in zip(tasks, rollouts, strict=True)]
         return list(map(self._made_info, ids, tasks, rollouts, *columns[HEAD:]))
 
+    def _of_equal_tasks(
+        self, numbers: Sequence[_Column], starts: Sequence[int], rows: int
+    ) -> Iterable[Iterable[Any]] | None:
+        """Return the statistics of each task where all have as many rows and no gaps, in few steps; None elsewhere."""
+        each = rows // len(starts)
+        if not numbers or starts != list(range(0, rows, each)):
+            return None
+        found: list[Iterable[_Five]] = []
+        for column in numbers:
+            fives = None if None in column else self._fives(column, each)
+            if fives is None:
+                return None
+            found.append(fives)
+        return map(chain.from_iterable, zip(*found, strict=True))
+
+    def _fives(self, column: _Column, each: int) -> Iterable[_Five] | None:
+        """Return the five statistics of every `each` numbers of a column; None where it takes a closer look."""
+        parts = list(zip(*[iter(column)] * each, strict=True))
+        if len(set(parts)) * _RARE > len(parts):
+            return _described_parts(column, parts, each)
+        get = self._known.get
+        found = [get(part) or self._five(part) for part in parts]
+        return found if all(found) else None
+
     def _statistics(self, columns: Sequence[_Column], rows: int) -> Iterable[Any]:
         get = self._known.get
         found = [get(column) or self._five(column) for column in columns]
@@ -85,31 +110,11 @@ class TaskEntries:
         return five
 
 
-def _of_equal_tasks(
-    numbers: Sequence[_Column], starts: Sequence[int], rows: int
-) -> list[tuple[int | float | None, ...]] | None:
-    """Return the statistics of each task where all have as many rows and no gaps, in few steps; None elsewhere."""
-    each = rows // len(starts)
-    if not numbers or starts != list(range(0, rows, each)):
-        return None
-    found: list[Sequence[int | float]] = []
-    for column in numbers:
-        five = None if None in column else _of_equal_parts(column, each)
-        if five is None:
-            return None
-        found += five
-    return list(zip(*found, strict=True))
-
-
-def _of_equal_parts(column: _Column, each: int) -> tuple[Sequence[int | float], ...] | None:
-    """Return means, largest and smallest numbers, medians and deviations of every `each` numbers of a column.
-
-    None where it takes a closer look.
-    """
+def _described_parts(column: _Column, parts: Sequence[_Column], each: int) -> Iterable[_Five] | None:
+    """Return the five statistics of each of the `parts` of a column, of `each` numbers; None where one is odd."""
     if each == 1:
         values = list(map(float, column))
-        return values, column, column, values, [0.0] * len(column)
-    parts = list(zip(*[iter(column)] * each, strict=True))
+        return zip(values, column, column, values, repeat(0.0), strict=False)
     try:
         means = [total / each for total in map(math.fsum, parts)]
         centers = chain.from_iterable(map(repeat, means, repeat(each)))
@@ -125,7 +130,8 @@ def _of_equal_parts(column: _Column, each: int) -> tuple[Sequence[int | float], 
         medians = [float(one[half]) for one in ordered]
     else:
         medians = [one[half - 1] * 0.5 + one[half] * 0.5 for one in ordered]
-    return means, [one[-1] for one in ordered], [one[0] for one in ordered], medians, spreads
+    highest, lowest = [one[-1] for one in ordered], [one[0] for one in ordered]
+    return zip(means, highest, lowest, medians, spreads, strict=True)
 
 
 def _described(column: _Column) -> _Five:
