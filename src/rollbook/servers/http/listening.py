@@ -3,6 +3,7 @@
 Rules:
 * Signals are the program's: serving here installs no handler for them.
 * The socket is bound by the caller, so a taken port is known before anything starts.
+* A whole reply is one write: its client wakes up once.
 
 Source: servers.md §3.2.
 """
@@ -11,7 +12,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -22,6 +23,57 @@ from rollbook.servers.middleware import CLIENT_GONE
 
 KEEP_ALIVE_SECONDS: Final = 30
 GRACEFUL_SHUTDOWN_SECONDS: Final = 0.5
+_HEAD: Final = b"HTTP/1.1 "
+_HEAD_BYTES: Final = len(_HEAD)
+_MOST_JOINED: Final = 65_536
+"""To copy more than this costs more than a write."""
+
+
+class OnePiece:
+    """A transport that sends the head of a reply together with what follows at once: one write where there were two.
+
+    A head that nothing follows goes out when the loop comes around. All else is the transport's own.
+    """
+
+    __slots__ = ("_head", "_loop", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send `data`; the head of a reply waits for the end of this step."""
+        head = self._head
+        if not head and data[:_HEAD_BYTES] == _HEAD:
+            self._head = data
+            self._loop.call_soon(self.flush)
+            return
+        self._head = b""
+        if head and len(data) > _MOST_JOINED:
+            self._transport.write(head)
+            self._transport.write(data)
+        else:
+            self._transport.write(b"".join((head, data)) if head else data)
+
+    def flush(self) -> None:
+        """Send a head that waits."""
+        head, self._head = self._head, b""
+        if head and not self._transport.is_closing():
+            self._transport.write(head)
+
+    def close(self) -> None:
+        """Close when everything is sent."""
+        self.flush()
+        self._transport.close()
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Have another protocol read."""
+        self.flush()
+        self._transport.set_protocol(protocol)
 
 
 class KeepAliveProtocol(HttpToolsProtocol):
@@ -34,7 +86,7 @@ class KeepAliveProtocol(HttpToolsProtocol):
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6}:
             tune_socket(sock)
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", OnePiece(transport, self.loop)))
 
     def on_message_begin(self) -> None:
         """Offer the request that begins to tell when its client has gone."""
