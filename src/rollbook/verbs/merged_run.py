@@ -170,14 +170,18 @@ class _Merging:
 
     def results(self) -> None:
         """Write the results that stand."""
-        write = self._files["output"].file.write
+        write, size, reserve = self._files["output"].file.write, 0, self._reserve_number
+        read = [None if lines is None else lines.at for lines in self._lines]
+        tables = [shard.standings.table for shard in self._shards]
+        named = [[run is not None for run, _, _ in table.sources] for table in tables]
         for key, shard, row in self._standing():
-            table, lines = self._shards[shard].standings.table, self._lines[shard]
-            if lines is not None:
-                line = _ended(lines.at(table.offsets[row], table.lengths[row]))
-                self._sizes[File.RESULTS] += write(line)
+            table, at = tables[shard], read[shard]
+            if at is not None:
+                size += write(_ended(at(table.offsets[row], table.lengths[row])))
                 self.rows += 1
-                self._reserve(shard, key, row)
+                if named[shard][table.origins[row]]:
+                    reserve(key, table.attempts[row])
+        self._sizes[File.RESULTS] = size
 
     def _standing(self) -> Iterator[tuple[int, int, int]]:
         """Yield (packed key, shard, row) of the results that stand, in order."""
@@ -276,7 +280,7 @@ class _Merging:
 
     def _reserve_number(self, key: int, attempt: int) -> None:
         rollout = unpacked_key(key)
-        self._reserved += [rollout.task, rollout.rollout, attempt]
+        self._reserved += rollout.task, rollout.rollout, attempt
         if len(self._reserved) >= _AT_ONCE:
             self._tell_reserved()
 
