@@ -2,8 +2,8 @@
 
 Rules:
 * Masked results and exactly their planned rollouts are left out; what is missing otherwise stays planned.
-* A task is told twice: once its rollouts were all seen, as rates, and, where any of them measures, as an entry.
-* Nothing of a row is kept but its numbers.
+* A task is told twice: once its rollouts were all seen, as rates, and, where any of them measures, as an entry, later.
+* Nothing of a row is kept but its numbers, once some rows were read together.
 
 Source: collection.md §6.4 (3 to 7), §9.4.
 """
@@ -11,16 +11,28 @@ Source: collection.md §6.4 (3 to 7), §9.4.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from rollbook.records.reading import UNREADABLE
 from rollbook.scoring.aggregate import AggregateMetrics
 from rollbook.scoring.profile_rates import TaskRates
 from rollbook.scoring.streamed import StreamedMetrics
-from rollbook.scoring.streamed_shape import Text, sample_of
+from rollbook.scoring.streamed_shape import RowShape, Text, sample_of
 
 _Origin = TypeVar("_Origin")
+_HELD: Final = 1 << 18
+"""Bytes of rows that wait to be read together."""
+
+
+class UnreadableRowError(Exception):
+    """A row that is no JSON object: where it is from, its text, and what was wrong."""
+
+    def __init__(self, origin: object, row: Text, error: Exception) -> None:
+        super().__init__(str(error))
+        self.origin = origin
+        self.row = row
 
 
 class Kind(Enum):
@@ -75,8 +87,12 @@ class LabelProfile(Generic[_Origin]):
         self._on_task = on_task
         self._on_entry = on_entry
         self._task: Task[_Origin] | None = None
-        self._shown: Task[_Origin] | None = None
         self._sample = sample
+        self._told: dict[int, Task[_Origin]] = {}
+        self._shown: Task[_Origin] | None = None
+        self._rows: list[Text] = []
+        self._origins: list[_Origin] = []
+        self._left = _HELD
         self._metrics = StreamedMetrics(self._take_entry, self._expected, self._of_task if sample else None)
 
     def add(
@@ -85,8 +101,8 @@ class LabelProfile(Generic[_Origin]):
         """Take one rollout in: what stands of it, its reward if it was scored, and its row if it measures.
 
         Raises:
-            InputError: it does not come after the one before it.
-            msgspec.DecodeError, UnicodeDecodeError: the row is no JSON object.
+            InputError: one does not come after the one before it.
+            UnreadableRowError: a row that was added is no JSON object.
 
         """
         now = self._task
@@ -96,18 +112,36 @@ class LabelProfile(Generic[_Origin]):
         now.planned += planned
         if kind is Kind.NO_RESULT:
             return
-        self._metrics.add(row)
+        self._rows.append(row)
+        self._origins.append(origin)
+        self._left -= len(row)
         if kind is Kind.MASKED:
             now.masked += 1
-            return
-        now.measured += 1
-        if kind is not Kind.UNSCORED:
-            now.rewards.append(reward)
-            now.zeros += kind is Kind.ZERO
+        else:
+            now.measured += 1
+            if kind is not Kind.UNSCORED:
+                now.rewards.append(reward)
+                now.zeros += kind is Kind.ZERO
+        if self._left < 0:
+            self._read()
+
+    def _read(self) -> None:
+        """Read the rows that wait."""
+        rows, self._rows, origins, self._origins, self._left = self._rows, [], self._origins, [], _HELD
+        try:
+            self._metrics.add_all(rows)
+        except UNREADABLE:
+            for row, origin in zip(rows, origins, strict=True):
+                try:
+                    RowShape().read_all([row])
+                except UNREADABLE as error:
+                    raise UnreadableRowError(origin, row, error) from None
+            raise
 
     def end(self) -> AggregateMetrics:
         """Return the metrics of the label, without entries; no rollout comes after this."""
         self.end_task()
+        self._read()
         return self._metrics.end()
 
     def end_task(self) -> None:
@@ -116,18 +150,19 @@ class LabelProfile(Generic[_Origin]):
         if task is None:
             return
         self._on_task(task)
-        if task.found:
-            self._shown = task
+        if task.measured:
+            self._told[task.index] = task
+
+    def _of_task(self, task: int, first: Text) -> msgspec.Raw:
+        """Return what the entry that is made shows of its task."""
+        told = self._told.get(task)
+        shown = None if self._sample is None or told is None else self._sample(told)
+        return sample_of(first) if shown is None else shown
 
     def _expected(self, task: int) -> int | None:
-        """Return how many rollouts were planned of the task whose entry is made."""
-        shown = self._shown
-        return None if shown is None or shown.index != task else max(shown.planned - shown.masked, shown.measured)
-
-    def _of_task(self, _: int, first: Text) -> msgspec.Raw:
-        """Return what the entry that is made shows of its task."""
-        shown = None if self._sample is None or self._shown is None else self._sample(self._shown)
-        return sample_of(first) if shown is None else shown
+        """Return how many rollouts were planned of the task whose entry goes out next."""
+        shown = self._shown = self._told.pop(task, None)
+        return None if shown is None else max(shown.planned - shown.masked, shown.measured)
 
     def _take_entry(self, entry: bytes) -> None:
         assert self._shown is not None  # noqa: S101  an entry is made of rows that were added

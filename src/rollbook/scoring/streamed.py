@@ -31,7 +31,7 @@ from rollbook.scoring.streamed_tasks import TaskEntries
 Sink = Callable[[bytes], object]
 """Takes the entry of one task: a JSON object, compact."""
 Expected = Callable[[int], int | None]
-"""How many rollouts of a task were planned; tasks are asked for in order."""
+"""How many rollouts of a task were planned; tasks are asked for in order, each right before its entry goes out."""
 Shown = Callable[[int, Text], msgspec.Raw]
 """What an entry shows of a task, by its number and the first of its rows that measure."""
 _BEFORE_ALL: Final = (-1, -1)

@@ -26,8 +26,9 @@ from rollbook.ledger.whole_file import WholeFile, made_aside
 from rollbook.records.columns import unpacked_key
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY
-from rollbook.records.reading import UNREADABLE
-from rollbook.scoring.profile import Kind, LabelProfile, Task
+from rollbook.records.place import File
+from rollbook.records.reading import UNREADABLE, read_row
+from rollbook.scoring.profile import Kind, LabelProfile, Task, UnreadableRowError
 from rollbook.scoring.profile_filter import PASS, names_in, parsed
 from rollbook.scoring.profile_rates import SHOWN_KS
 from rollbook.scoring.profile_totals import Kept, LabelTotals, Profile
@@ -156,6 +157,8 @@ class _Profiling:
                 group.profile.add(task, run, kind, reward, text)
             except UNREADABLE as error:
                 raise LedgerError(f"{run.paths.output}: rollout {unpacked_key(number)}: {error}") from None
+            except UnreadableRowError as error:
+                raise _unreadable(error) from None
         self._end_task()
 
     def _group(self, label: str | None) -> "_Group":
@@ -189,7 +192,10 @@ class _Profiling:
         agents: list[JsonObject] = []
         repeats: list[JsonObject] = []
         for label, group in sorted(self._groups.items(), key=lambda one: str(one[0])):
-            metrics = group.profile.end()
+            try:
+                metrics = group.profile.end()
+            except UnreadableRowError as error:
+                raise _unreadable(error) from None
             ref = {} if label is None else {AGENT_REF_KEY: {"name": label}}
             agents.append(metrics.agent_metrics | ref)
             repeats += [entry | ref for entry in metrics.repeat_level_metrics]
@@ -234,6 +240,12 @@ class _Group:
 def _ks_of(kept: Kept | None) -> set[int]:
     names = () if kept is None else names_in(kept.condition)
     return {int(name.removeprefix(PASS)) for name in names if name.startswith(PASS)}
+
+
+def _unreadable(error: UnreadableRowError) -> LedgerError:
+    paths = error.origin.paths if isinstance(error.origin, ProfiledRun) else None
+    key = read_row(bytes(error.row), File.RESULTS).key
+    return LedgerError(f"{paths.output if paths else None}: rollout {key}: {error}")
 
 
 def _twice(number: int, run: ProfiledRun, other: ProfiledRun) -> ProfileError:
