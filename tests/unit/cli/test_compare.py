@@ -374,3 +374,19 @@ def test_a_zero_that_a_producer_marked_is_said_and_falls(tmp_path):
     assert "max_drop: 0.050, limit 0.020" in answer.out
     (rows,) = report(theirs.parent)["rows"]
     assert rows["sides"]["candidate"]["counted"] == 1
+
+
+def test_a_metric_covers_no_more_than_the_rows_of_a_run_without_a_plan(tmp_path):
+    ours, theirs = by_repeats(tmp_path / "a", 15, 16), by_repeats(tmp_path / "b", 15, 16)
+    theirs.with_name("rollouts_materialized_inputs.jsonl").unlink()
+    tier = "tiers:\n  - {name: m, metric: mean/reward, max_drop: 0.02}\n"
+    assert evaluated((ours, theirs), *policy(tmp_path, tier)).code == 7
+    assert evaluated((ours, theirs), *policy(tmp_path, f"{tier}assume_complete: true")).code == 0
+
+
+def test_the_level_of_the_command_line_moves_the_verdict_and_no_gate(tmp_path):
+    runs = written(tmp_path / "a", [1.0] * 40), written(tmp_path / "b", [1.0] * 40)
+    gate = policy(tmp_path, "max_drop: 0.1\nnon_inferiority: true")
+    assert dev(runs, *gate).code == 0
+    assert dev(runs, *gate, "--alpha", "0.001").code == 0
+    assert dev(runs, *policy(tmp_path, "max_drop: 0.1\nnon_inferiority: true\nalpha: 0.001")).code == 7

@@ -66,6 +66,7 @@ def test_a_field_that_changed_for_one_task_does_not_part_it_from_itself():
         (rows(1, 2, 3), rows(4, 5, 6)),
         ([{"case": 1, "x": 1}, {"case": 1, "x": 2}], [{"case": 1, "x": 3}, {"case": 1, "x": 1}]),
         (rows(1, 2), rows(3)),
+        ([{"case": 1, "index": 2}], [{"case": 1, "index": 1}, {"case": 2, "index": 2}]),
         ([{"case": 1, "index": 1}, {"case": 2, "index": 2}], [{"case": 2, "index": 1}, {"case": 1, "index": 2}]),
         ([{"case": 1, "level": 1}, {"case": 2, "level": 2}], [{"case": 3, "level": 1}, {"case": 4, "level": 2}]),
         ([{}, {"case": 1}], [{"case": 2}, {}]),
