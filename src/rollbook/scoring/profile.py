@@ -27,12 +27,12 @@ _HELD: Final = 1 << 18
 
 
 class UnreadableRowError(Exception):
-    """A row that is no JSON object: where it is from, its text, and what was wrong."""
+    """A row that is no JSON object: where it is from, its task, and what was wrong."""
 
-    def __init__(self, origin: object, row: Text, error: Exception) -> None:
+    def __init__(self, origin: object, task: int, error: Exception) -> None:
         super().__init__(str(error))
         self.origin = origin
-        self.row = row
+        self.task = task
 
 
 class Kind(Enum):
@@ -91,7 +91,7 @@ class LabelProfile(Generic[_Origin]):
         self._told: dict[int, Task[_Origin]] = {}
         self._shown: Task[_Origin] | None = None
         self._rows: list[Text] = []
-        self._origins: list[_Origin] = []
+        self._origins: list[tuple[_Origin, int]] = []
         self._left = _HELD
         self._metrics = StreamedMetrics(self._take_entry, self._expected, self._of_task if sample else None)
 
@@ -113,7 +113,7 @@ class LabelProfile(Generic[_Origin]):
         if kind is Kind.NO_RESULT:
             return
         self._rows.append(row)
-        self._origins.append(origin)
+        self._origins.append((origin, task))
         self._left -= len(row)
         if kind is Kind.MASKED:
             now.masked += 1
@@ -131,11 +131,11 @@ class LabelProfile(Generic[_Origin]):
         try:
             self._metrics.add_all(rows)
         except UNREADABLE:
-            for row, origin in zip(rows, origins, strict=True):
+            for row, (origin, task) in zip(rows, origins, strict=True):
                 try:
                     RowShape().read_all([row])
                 except UNREADABLE as error:
-                    raise UnreadableRowError(origin, row, error) from None
+                    raise UnreadableRowError(origin, task, error) from None
             raise
 
     def end(self) -> AggregateMetrics:

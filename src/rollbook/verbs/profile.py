@@ -26,8 +26,7 @@ from rollbook.ledger.whole_file import WholeFile, made_aside
 from rollbook.records.columns import unpacked_key
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY
-from rollbook.records.place import File
-from rollbook.records.reading import UNREADABLE, read_row
+from rollbook.records.reading import UNREADABLE
 from rollbook.scoring.profile import Kind, LabelProfile, Task, UnreadableRowError
 from rollbook.scoring.profile_filter import PASS, names_in, parsed
 from rollbook.scoring.profile_rates import SHOWN_KS
@@ -243,9 +242,8 @@ def _ks_of(kept: Kept | None) -> set[int]:
 
 
 def _unreadable(error: UnreadableRowError) -> LedgerError:
-    paths = error.origin.paths if isinstance(error.origin, ProfiledRun) else None
-    key = read_row(bytes(error.row), File.RESULTS).key
-    return LedgerError(f"{paths.output if paths else None}: rollout {key}: {error}")
+    where = f"{error.origin.paths.output}: " if isinstance(error.origin, ProfiledRun) else ""
+    return LedgerError(f"{where}a row of task {error.task}: {error}")
 
 
 def _twice(number: int, run: ProfiledRun, other: ProfiledRun) -> ProfileError:

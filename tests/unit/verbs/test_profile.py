@@ -328,3 +328,15 @@ def test_kept_tasks_may_be_written_over_those_that_were_kept_before(tmp_path):
         profile([run_at(run)], tmp_path / "r.jsonl", keep="mean>=0", export=tmp_path / "kept.jsonl")
 
     assert len(lines_of(tmp_path / "kept.jsonl")) == 1
+
+
+def test_a_row_that_cannot_be_read_any_more_is_named_and_nothing_is_written(tmp_path):
+    output = write_run(tmp_path / "r.jsonl", PLAN, [row(*key, reward) for key, reward in REWARDS.items()])
+    run = run_at(output)
+    first, second, third, last = output.read_bytes().splitlines(keepends=True)
+    output.write_bytes(first + second + b"[" * (len(third) - 1) + b"\n" + last)
+
+    with pytest.raises(LedgerError, match=r"r\.jsonl: a row of task 1: "):
+        profile([run], output)
+
+    assert not reward_profiling_path_for(output).exists()
