@@ -137,7 +137,7 @@ def test_runs_of_parts_that_number_their_tasks_alike_are_told_how_to_number_them
 def test_a_part_that_is_none_is_refused_with_the_flag(tmp_path, wrong):
     with serving() as stub:
         answer = RunFolder(tmp_path).asks(adding(2)).run(stub, "--task-shard", wrong)
-    assert (answer.code, "--task-shard" in answer.err) == (1, True)
+    assert (answer.code, "--task-shard" in answer.err) == (2, True)
 
 
 def test_damaged_files_end_with_5_and_give_no_headline(tmp_path):
