@@ -178,7 +178,9 @@ def story_of(output: Path, key: RolloutKey) -> Story:
     """Return what happened to one rollout of the run at `output`."""
     reading = read_run(output)
     standing = reading.history.standings.standing(key, reading.rules)
-    return told(reading.paths, reading.history, standing, alive=reading.is_alive)
+    story = told(reading.paths, reading.history, standing, alive=reading.is_alive)
+    why = _run_elsewhere(reading.history)
+    return replace(story, resume=f"nothing: {why}") if why is not None and standing.is_owed else story
 
 
 def not_scored(output: Path) -> tuple[NotScored, ...]:
@@ -186,6 +188,7 @@ def not_scored(output: Path) -> tuple[NotScored, ...]:
     reading = read_run(output)
     found: dict[tuple[str, bool], list[RolloutKey]] = {}
     counts: Counter[tuple[str, bool]] = Counter()
+    goes_on = _run_elsewhere(reading.history) is None
     for standing in reading.history.standings.standings(reading.rules):
         if (standing.planned or not reading.has_plan) and (
             standing.with_task or standing.disposition is not Disposition.SCORED
@@ -194,7 +197,9 @@ def not_scored(output: Path) -> tuple[NotScored, ...]:
             counts[why] += 1
             named = found.setdefault(why, [])
             named += [standing.key][: _FIRST_NAMED - len(named)]
-    return tuple(NotScored(*why, counts[why], tuple(named)) for why, named in found.items())
+    return tuple(
+        NotScored(why, owed and goes_on, counts[why, owed], tuple(keys)) for (why, owed), keys in found.items()
+    )
 
 
 def _why(disposition: Disposition) -> tuple[str, bool]:

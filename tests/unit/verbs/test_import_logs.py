@@ -14,7 +14,7 @@ from rollbook.records.identity import RolloutKey
 from rollbook.records.run_status import RunState, exit_code
 from rollbook.report.status_text import status_text
 from rollbook.verbs.import_logs import import_logs
-from rollbook.verbs.status import run_status, story_of
+from rollbook.verbs.status import not_scored, run_status, story_of
 
 LOGS = Path(__file__).parents[2] / "data" / "inspect"
 
@@ -194,3 +194,6 @@ def test_the_status_of_an_import_says_what_it_is_and_tells_nobody_to_go_on(tmp_p
     assert exit_code(status, require_complete=True) == 4
     assert "No resume goes on with it: its rollouts were imported from inspect_ai" in text
     assert "--resume" not in text
+    assert not any(group.owed for group in not_scored(tmp_path / "r.jsonl"))
+    untouched = next(group.first[0] for group in not_scored(tmp_path / "r.jsonl") if group.why == "untouched")
+    assert story_of(tmp_path / "r.jsonl", untouched).resume.startswith("nothing: its rollouts were imported")
