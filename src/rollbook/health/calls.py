@@ -25,6 +25,7 @@ from rollbook.health.trajectory import (
     Trajectory,
     is_there,
 )
+from rollbook.records.json_values import text_or_none
 
 _FAILED: Final = frozenset({"failed", "error", "cancelled"})
 _CLIENT_ERROR: Final = 400
@@ -55,7 +56,7 @@ class _Body(msgspec.Struct):
         details = self.incomplete_details
         reason = details.get("reason") if isinstance(details, Mapping) else None
         chosen = self.choices[0].finish_reason if self.choices else None
-        return next(filter(None, map(_text, (self.finish_reason, self.stop_reason, reason, chosen))), None)
+        return next(filter(None, map(text_or_none, (self.finish_reason, self.stop_reason, reason, chosen))), None)
 
 
 _ANYTHING: Final = msgspec.json.Decoder()
@@ -156,16 +157,16 @@ def _told(call: ModelCall) -> Call:
     return Call(
         call_id=call.model_call_id,
         model=_model(call.model_ref if call.model_ref is not None else facts.get("model_ref"), facts.get("model")),
-        response_id=call.response_id or _text(facts.get("response_id")) or _text(body.id),
+        response_id=call.response_id or text_or_none(facts.get("response_id")) or text_or_none(body.id),
         started=_moment(call.started_at),
         ended=_moment(call.completed_at),
         seconds=seconds_of(call.duration_ms),
         prompt=count(stats.prompt_tokens),
         completion=count(stats.completion_tokens),
         status_code=_status(facts),
-        error=_text(facts.get("error_category")),
-        state=_text(facts.get("status")) or _text(body.status),
-        finish=next(filter(None, (_text(facts.get(key)) for key in _FINISH_KEYS)), body.finish),
+        error=text_or_none(facts.get("error_category")),
+        state=text_or_none(facts.get("status")) or text_or_none(body.status),
+        finish=next(filter(None, (text_or_none(facts.get(key)) for key in _FINISH_KEYS)), body.finish),
         body=_present(call.response),
     )
 
@@ -173,18 +174,18 @@ def _told(call: ModelCall) -> Call:
 def _captured(call: CapturedCall) -> Call:
     body = _body(call.response)
     return Call(
-        call_id=_text(call.model_call_id),
+        call_id=text_or_none(call.model_call_id),
         model=_model(call.model_ref, call.model),
-        response_id=_text(call.response_id) or _text(body.id),
+        response_id=text_or_none(call.response_id) or text_or_none(body.id),
         started=_moment(call.started_at),
         ended=_moment(call.completed_at),
         seconds=seconds_of(call.latency_total_ms),
         prompt=count(call.tokens_in),
         completion=count(call.tokens_out),
         status_code=call.status_code if _is_whole(call.status_code) else None,
-        error=_text(call.error_category),
-        state=_text(body.status),
-        finish=_text(call.finish_reason) or body.finish,
+        error=text_or_none(call.error_category),
+        state=text_or_none(body.status),
+        finish=text_or_none(call.finish_reason) or body.finish,
         has_tool_calls=bool(call.tool_calls),
         body=_present(call.response),
     )
@@ -205,17 +206,13 @@ def _model(ref: object, name: object) -> tuple[str | None, str | None]:
     if isinstance(ref, ModelRef):
         return ref.type, ref.name
     if isinstance(ref, Mapping):
-        return _text(ref.get("type")), _text(ref.get("name"))
-    return None, _text(ref) or _text(name)
+        return text_or_none(ref.get("type")), text_or_none(ref.get("name"))
+    return None, text_or_none(ref) or text_or_none(name)
 
 
 def _status(facts: Mapping[str, Any]) -> int | None:
     found = (facts.get(name) for name in ("status_code", "http_status", "status"))
     return next((value for value in found if _is_whole(value)), None)
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _is_whole(value: object) -> bool:

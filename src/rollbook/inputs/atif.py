@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rollbook.errors import ConfigPathNotFoundError, InputError
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, RolloutKey
-from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.json_values import JsonMapping, JsonObject, text_or_none
 
 _VERSIONS: Final = "ATIF-v1."
 
@@ -126,8 +126,8 @@ def _trajectory(row: _Row, number: int, manifest: Path) -> ListedTrajectory:
         digest,
         number,
         _version(trajectory, path),
-        _text(trajectory.get("session_id")),
-        _text(trajectory.get("trajectory_id")),
+        text_or_none(trajectory.get("session_id")),
+        text_or_none(trajectory.get("trajectory_id")),
         any(step.get("tool_calls") for step in steps_of(trajectory, str(path))),
     )
 
@@ -150,10 +150,6 @@ def steps_of(trajectory: JsonMapping, where: str) -> list[JsonObject]:
     if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
         raise InputError(f"{where}: `steps` is no list of objects, or empty")
     return steps
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _object(text: bytes, where: str) -> JsonObject:

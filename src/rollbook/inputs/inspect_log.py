@@ -23,7 +23,7 @@ from rollbook.inputs.inspect_log_messages import text
 from rollbook.inputs.inspect_log_sample import MOST_EPOCHS, rollout_of, row_of
 from rollbook.inputs.inspect_log_scores import Scorer
 from rollbook.inputs.logged import ForeignLog, LogError, LoggedRollout, LogHead
-from rollbook.records.json_values import JsonObject
+from rollbook.records.json_values import JsonObject, mapping_or_empty
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.reading import UNREADABLE
 
@@ -88,7 +88,7 @@ def _archived(path: Path) -> "InspectLog":
     name = next((name for name in _HEADERS if name in archive), None)
     if name is None:
         raise LogError(f"{path}: an archive without {_HEADERS[0]}: no log of inspect_ai")
-    header = _mapping(_decoded(archive.read(name), f"{path}: {name}"))
+    header = mapping_or_empty(_decoded(archive.read(name), f"{path}: {name}"))
     named = ((_SAMPLE_NAME.fullmatch(name), name) for name in archive.names)
     entries = [_Entry(match[1], int(match[2]), name, partial(archive.read, name)) for match, name in named if match]
     return InspectLog(_head(path, header), _planned(header), entries)
@@ -115,7 +115,7 @@ def _entry(path: Path, at: int, raw: msgspec.Raw) -> _Entry:
 
 
 def _head(path: Path, header: Mapping[str, object]) -> LogHead:
-    evaluation, stats = _mapping(header.get("eval")), _mapping(header.get("stats"))
+    evaluation, stats = mapping_or_empty(header.get("eval")), mapping_or_empty(header.get("stats"))
     created = text(evaluation.get("created"))
     closed = text(stats.get("completed_at")) or created
     return LogHead(
@@ -138,9 +138,9 @@ def _seconds(begun: str, ended: str) -> float:
 
 def _planned(header: Mapping[str, object]) -> tuple[tuple[str, ...], int]:
     """Return the ids of the samples that were to be evaluated, and how often each."""
-    evaluation = _mapping(header.get("eval"))
-    ids = _mapping(evaluation.get("dataset")).get("sample_ids")
-    epochs = _mapping(evaluation.get("config")).get("epochs")
+    evaluation = mapping_or_empty(header.get("eval"))
+    ids = mapping_or_empty(evaluation.get("dataset")).get("sample_ids")
+    epochs = mapping_or_empty(evaluation.get("config")).get("epochs")
     named = tuple(str(one) for one in ids if isinstance(one, int | str)) if isinstance(ids, list) else ()
     often = epochs if type(epochs) is int and 0 < epochs <= MOST_EPOCHS else 1
     return (named, often) if len(named) * often <= MOST_PLANNED else ((), 1)
@@ -211,7 +211,3 @@ def _decode(data: bytes, kind: object) -> object:
 
 def _kept(match: re.Match[bytes]) -> bytes:
     return match[0] if match[0].startswith(b'"') else b"null"
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -23,7 +23,7 @@ from rollbook.records.failure_kinds import (
     CANCELLED_FAILURE_CLASS,
     FailureStage,
 )
-from rollbook.records.json_values import JsonObject
+from rollbook.records.json_values import JsonObject, mapping_or_empty
 from rollbook.records.outcome import Failed, Scored, Unscored
 
 MOST_TEXT: Final = 256 << 20
@@ -54,7 +54,7 @@ def rollout_of(sample: Mapping[str, object], task: str, scorer: Scorer) -> Logge
     epoch = sample.get("epoch", 1)
     if type(epoch) is not int or not 0 < epoch <= MOST_EPOCHS:
         raise ValueError(f"its epoch is {epoch!r}, and no number from 1")
-    resolve = _Attachments(_mapping(sample.get("attachments")))
+    resolve = _Attachments(mapping_or_empty(sample.get("attachments")))
     row = row_of(sample, task, input_items(sample.get("input"), resolve))
     content: JsonObject = {
         "id": row[PROBLEM_ID],
@@ -103,7 +103,7 @@ class _Attachments:
 
 
 def _ending(sample: Mapping[str, object], scorer: Scorer, resolve: _Attachments) -> Ending:
-    scores = _mapping(sample.get("scores"))
+    scores = mapping_or_empty(sample.get("scores"))
     reward = scorer.reward(scores)
     failed = _failed(sample)
     if reward is None and failed is not None:
@@ -120,13 +120,13 @@ def _failed(sample: Mapping[str, object]) -> Failed | None:
     """Return the failure that the sample's error or limit is, if it has one."""
     error, limit = sample.get("error"), sample.get("limit")
     if error:
-        message = text(_mapping(error).get("message")) or str(error)
+        message = text(mapping_or_empty(error).get("message")) or str(error)
         raised = _EXCEPTION.match(message)
         cancelled = message.startswith(_CANCELLED)
         failure_class = CANCELLED_FAILURE_CLASS if cancelled else AGENT_RUN_ERROR_FAILURE_CLASS
         return _failure(failure_class, failure_class, message, raised[0] if raised else None)
     if limit:
-        return _limited(_mapping(limit))
+        return _limited(mapping_or_empty(limit))
     return None
 
 
@@ -169,9 +169,9 @@ def _times(sample: Mapping[str, object]) -> JsonObject:
 
 
 def _response(sample: Mapping[str, object], resolve: _Attachments) -> JsonObject:
-    output = _mapping(sample.get("output"))
+    output = mapping_or_empty(sample.get("output"))
     choices = output.get("choices")
-    first = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    first = mapping_or_empty(choices[0]) if isinstance(choices, list) and choices else {}
     reason = _INCOMPLETE.get(text(first.get("stop_reason")))
     response: JsonObject = {
         "object": "response",
@@ -187,7 +187,8 @@ def _response(sample: Mapping[str, object], resolve: _Attachments) -> JsonObject
 
 def _usage(sample: Mapping[str, object], output: Mapping[str, object]) -> JsonObject:
     """Return the tokens of all models together; those read from or written to a cache are input as well."""
-    used = [_mapping(one) for one in _mapping(sample.get("model_usage")).values()] or [_mapping(output.get("usage"))]
+    by_model = mapping_or_empty(sample.get("model_usage"))
+    used = list(map(mapping_or_empty, by_model.values() or [output.get("usage")]))
     names = ("input_tokens", "output_tokens", "total_tokens", "reasoning_tokens")
     count = {name: _sum(used, name) for name in names}
     read, written = _sum(used, "input_tokens_cache_read"), _sum(used, "input_tokens_cache_write")
@@ -204,7 +205,3 @@ def _usage(sample: Mapping[str, object], output: Mapping[str, object]) -> JsonOb
 
 def _sum(used: list[Mapping[str, object]], name: str) -> int:
     return sum(value for one in used if type(value := one.get(name)) is int and value > 0)
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -9,6 +9,8 @@ Source: collection.md §1.2.
 from dataclasses import dataclass
 from pathlib import Path
 
+from rollbook.records.place import File
+
 
 def failures_path_for(output: Path) -> Path:
     """Return the failures sidecar beside `output`."""
@@ -124,6 +126,10 @@ class RunPaths:
             self.batch_status,
             self.coverage,
         )
+
+    def holding(self, file: File) -> Path:
+        """Return the file that a record's place names."""
+        return self.output if file is File.RESULTS else self.failures
 
     def existing(self) -> tuple[Path, ...]:
         """Return those of the run's files that hold what a run found out or did; a plan alone holds nothing."""

@@ -28,7 +28,7 @@ from rollbook.config.routing import (
 from rollbook.errors import ConfigError, InputError
 from rollbook.plan.rollouts import Destination
 from rollbook.plan.targets import name_in
-from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.json_values import JsonMapping, JsonObject, text_or_none
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY, TASK_SOURCE_KEY
 from rollbook.records.source import is_materialized
 
@@ -134,11 +134,7 @@ def _names_in(row: JsonMapping) -> _Named:
     taskset = task_id.get("taskset") if isinstance(task_id, dict) and is_materialized(row) else None
     return _Named(
         agent=name_in(row.get(AGENT_REF_KEY)),
-        server=_text(row.get(NG_ENVIRONMENT_SERVER_KEY)),
-        source=_text(row.get(TASK_SOURCE_KEY)),
-        taskset=_text(taskset),
+        server=text_or_none(row.get(NG_ENVIRONMENT_SERVER_KEY)),
+        source=text_or_none(row.get(TASK_SOURCE_KEY)),
+        taskset=text_or_none(taskset),
     )
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -16,7 +16,7 @@ import msgspec
 
 from rollbook.errors import InputError
 from rollbook.plan.options import DEFAULT_KEY, PlanOptions, RoutingMode
-from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.json_values import JsonMapping, JsonObject, text_or_none
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY, TASK_SOURCE_KEY
 from rollbook.records.source import SourceRow, is_materialized
 
@@ -64,13 +64,13 @@ def route(source: SourceRow, options: PlanOptions) -> Routing | None:
         )
     if options.routing is RoutingMode.LEGACY:
         return _environment_routing(row, options.environment_server)
-    stamped = _text(row.get(NG_ENVIRONMENT_SERVER_KEY))
+    stamped = text_or_none(row.get(NG_ENVIRONMENT_SERVER_KEY))
     return _environment_routing(row, stamped) if stamped is not None else _agent_routing(row, options)
 
 
 def _agent_routing(row: JsonMapping, options: PlanOptions) -> Routing | None:
     own = row.get(AGENT_REF_KEY)
-    agent, task_source = name_in(own), _text(row.get(TASK_SOURCE_KEY))
+    agent, task_source = name_in(own), text_or_none(row.get(TASK_SOURCE_KEY))
     basis = agent or task_source or options.only_agent
     if basis is not None and basis in options.fan_out:
         return Routing(basis, tuple(Target({"name": name}) for name in options.fan_out[basis]))
@@ -108,12 +108,8 @@ def _episode_server(source: SourceRow, options: PlanOptions) -> str | None:
 
 def _environment_routing(row: JsonMapping, server: str | None) -> Routing:
     task_id = row.get("task_id")
-    taskset = _text(task_id.get("taskset")) if isinstance(task_id, Mapping) else None
-    basis = taskset or _text(row.get(TASK_SOURCE_KEY)) or server
+    taskset = text_or_none(task_id.get("taskset")) if isinstance(task_id, Mapping) else None
+    basis = taskset or text_or_none(row.get(TASK_SOURCE_KEY)) or server
     own = row.get(AGENT_REF_KEY)
     agent_ref: JsonObject | None = dict(own) if isinstance(own, Mapping) else None
     return Routing(basis, (Target(agent_ref, server),))
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None

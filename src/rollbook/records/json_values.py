@@ -18,3 +18,13 @@ def json_type(value: object) -> str:
     if value is None:
         return "null"
     return _NAMES.get(type(value), "an object")
+
+
+def text_or_none(value: object) -> str | None:
+    """Return a text that says something; None of anything else."""
+    return value if isinstance(value, str) and value else None
+
+
+def mapping_or_empty(value: object) -> Mapping[str, object]:
+    """Return a mapping; an empty one of anything else."""
+    return value if isinstance(value, Mapping) else {}

@@ -118,7 +118,7 @@ def seen_in(paths: RunPaths, file: File) -> Iterator[tuple[Place, Seen]]:
         InputError: a line that is no row of a rollout; names file and line.
 
     """
-    path = path_of(paths, file)
+    path = paths.holding(file)
     for number, offset, length, text in scan_whole(path):
         try:
             yield Place(file, offset, length, number), _SEEN.decode(text)
@@ -126,11 +126,6 @@ def seen_in(paths: RunPaths, file: File) -> Iterator[tuple[Place, Seen]]:
             raise InputError(
                 f"{path}:{number}: not a rollout record: {error}; mend the line, or take it out"
             ) from error
-
-
-def path_of(paths: RunPaths, file: File) -> Path:
-    """Return where a file of a run is."""
-    return paths.output if file is File.RESULTS else paths.failures
 
 
 def no_answer(path: Path, place: Place, seen: Seen) -> InputError:
@@ -251,7 +246,7 @@ class JudgeFailures:
 
     def _take(self, place: Place, seen: Seen) -> None:
         if not seen.has_response:
-            raise no_answer(path_of(self.paths, place.file), place, seen)
+            raise no_answer(self.paths.holding(place.file), place, seen)
         self.places[packed_key(seen.key)] = place
         self.names[packed_key(seen.key)] = named(bytes(seen.agent_ref), seen.server)
 
@@ -270,7 +265,7 @@ def refuse_several_stages(paths: RunPaths) -> None:
     for file in (File.RESULTS, File.FAILURES):
         for place, seen in seen_in(paths, file):
             if not seen.omitted:
-                _refuse_stages(path_of(paths, file), place, seen)
+                _refuse_stages(paths.holding(file), place, seen)
 
 
 def _refuse_stages(path: Path, place: Place, seen: Seen) -> None:
@@ -283,4 +278,4 @@ def _refuse_stages(path: Path, place: Place, seen: Seen) -> None:
 
 def row_at(paths: RunPaths, place: Place) -> JsonObject:
     """Return the row that lies at `place` of a run."""
-    return _ROW.decode(payload_at(path_of(paths, place.file), place))
+    return _ROW.decode(payload_at(paths.holding(place.file), place))

@@ -29,7 +29,7 @@ from rollbook.records import keys
 from rollbook.records.codec import encode
 from rollbook.records.exchange import SendFailed
 from rollbook.records.identity import TASK_INDEX_KEY_NAME
-from rollbook.records.json_values import JsonObject
+from rollbook.records.json_values import JsonObject, text_or_none
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.place import File
 from rollbook.records.reading import UNREADABLE
@@ -162,7 +162,7 @@ class JudgedResults:
                 yield key, row.task
 
     def _key_of(self, row: _Row) -> _Key:
-        who = Answerer(_text(row.task_source), _text(row.server), name_in(row.agent_ref))
+        who = Answerer(text_or_none(row.task_source), text_or_none(row.server), name_in(row.agent_ref))
         server = self.routes.server_for(who)
         return who.agent or who.environment or server, server
 
@@ -172,10 +172,6 @@ class JudgedResults:
             file = tempfile.TemporaryFile(dir=self.paths.output.parent)  # noqa: SIM115  `holding` closes it
             self.groups[key] = _Group(holding.enter_context(file))
         return self.groups[key]
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 async def judged_metrics(results: JudgedResults, transport: Transport, seconds: float = SECONDS) -> list[JsonObject]:

@@ -8,7 +8,6 @@ Rules:
 Source: collection.md §9.1.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +15,7 @@ from rollbook.errors import InputError
 from rollbook.plan.targets import name_in
 from rollbook.records.codec import encode, stamps_of
 from rollbook.records.identity import ATTEMPT_INDEX_KEY_NAME, RolloutKey
-from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.json_values import JsonMapping, JsonObject, mapping_or_empty
 from rollbook.records.keys import (
     AGENT_REF_KEY,
     DELIVERABLES_KEY,
@@ -60,10 +59,10 @@ def flattened(row: JsonMapping) -> JsonObject:
     """
     if not is_materialized(row):
         return dict(row)
-    task_input = _mapping(row.get(_TASK_INPUT))
+    task_input = mapping_or_empty(row.get(_TASK_INPUT))
     parts = (
         {key: value for key, value in row.items() if key != _TASK_INPUT},
-        _mapping(task_input.get(_TASK_DATA)),
+        mapping_or_empty(task_input.get(_TASK_DATA)),
         {key: value for key, value in task_input.items() if key != _TASK_DATA},
     )
     flat: JsonObject = {}
@@ -74,10 +73,6 @@ def flattened(row: JsonMapping) -> JsonObject:
                 f"the materialized task {row.get('task_id')} has two values for `{twice[0]}`; keep one of them"
             )
     return flat
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)

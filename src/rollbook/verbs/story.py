@@ -7,7 +7,6 @@ Source: collection.md §4.11, §17.1.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from rollbook.ledger.history import History
@@ -17,7 +16,6 @@ from rollbook.ledger.reader import payload_at
 from rollbook.records.disposition import Disposition
 from rollbook.records.manifest import Cut, LogEvent, Opened, Refused, Reserved, Stopped, unflat
 from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Outcome, Scored
-from rollbook.records.place import File
 from rollbook.records.reading import read_row
 from rollbook.records.record import Record
 from rollbook.records.standing import Standing
@@ -104,7 +102,7 @@ def _ended(paths: RunPaths, record: Record) -> str:
     """Say how an attempt ended, in the words of its own row."""
     if record.place is None:
         return _words(record.outcome)
-    line = payload_at(_path(paths, record.place.file), record.place)
+    line = payload_at(paths.holding(record.place.file), record.place)
     return _words(read_row(line, record.place.file).outcome)
 
 
@@ -135,8 +133,4 @@ def _unended(history: History, chapters: list[Chapter], *, alive: bool) -> Itera
 
 
 def _place(paths: RunPaths, record: Record) -> str:
-    return "" if record.place is None else f"{_path(paths, record.place.file)}:{record.place.line}"
-
-
-def _path(paths: RunPaths, file: File) -> Path:
-    return paths.output if file is File.RESULTS else paths.failures
+    return "" if record.place is None else f"{paths.holding(record.place.file)}:{record.place.line}"
