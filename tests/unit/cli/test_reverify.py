@@ -265,7 +265,7 @@ def test_a_line_that_is_no_record_is_named(tmp_path, again, stub):
         (("--overwrite", "--resume"), (1, ["exclude each other"])),
         (("--atif-manifest", "a.jsonl"), (1, ["input_format=gym excludes"])),
         (("--input-format", "atif"), (1, ["needs atif_manifest_jsonl_fpath"])),
-        (("--limit", "0"), (1, ["limit"])),
+        (("--limit", "0"), (2, ["limit"])),
     ],
 )
 def test_a_command_that_makes_no_sense_is_refused(folder, again, stub, flags, told):
