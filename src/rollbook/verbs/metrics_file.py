@@ -28,7 +28,7 @@ _AT_ENTRY: Final = b"\n  "
 _OPENED: Final = b"[\n  [\n    ["
 _CLOSED: Final = b"\n    ]\n  ]\n]"
 _TASKS_AT_ONCE: Final = 64
-_HELD: Final = 1 << 18
+_HELD: Final = 1 << 16
 """After so many bytes it is looked whether it is over."""
 
 

@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from rollbook.ledger.projection import BOM
 
-_AHEAD: Final = 1 << 18
+_AHEAD: Final = 1 << 16
 
 
 class PlacedRows:
