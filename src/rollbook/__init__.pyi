@@ -46,6 +46,9 @@ from rollbook.config.parser import (
     get_global_config_dict,
     set_global_config_dict,
 )
+from rollbook.config.reverification import (
+    RolloutReverificationConfig,
+)
 from rollbook.config.roots import (
     CACHE_DIR,
     PARENT_DIR,
@@ -53,9 +56,6 @@ from rollbook.config.roots import (
     ROOT_DIR,
     WORKING_DIR,
     resolve_read_path,
-)
-from rollbook.config.reverification import (
-    RolloutReverificationConfig,
 )
 from rollbook.config.types import (
     AgentServerRef,
