@@ -169,7 +169,14 @@ def test_preprocessing_chooses_tasks_by_ids_of_any_scalar_type():
 ACTED_ON = {
     *("agent_map", "agent_name", "disable_aggregation", "dispatch_connect_grace_s", "environment_routing_mode"),
     *("environment_server_name", "environment_server_routes", "fan_out", "input_jsonl_fpath", "interleave_repeats"),
-    *("limit", "max_resident_rollout_tasks", "num_repeats", "num_repeats_add_seed", "num_samples_in_parallel"),
+    *(
+        "limit",
+        "task_shard",
+        "max_resident_rollout_tasks",
+        "num_repeats",
+        "num_repeats_add_seed",
+        "num_samples_in_parallel",
+    ),
     *("output_jsonl_fpath", "overwrite", "prompt_config", "record_omitted_rollouts", "require_complete"),
     *(
         "responses_create_params",
