@@ -36,14 +36,11 @@ def standing_reply(body: bytes) -> JsonObject | None:
         return None
     if not isinstance(said, dict) or not said or _has_ours(said):
         return None
-    return said if _comes_back(said, body) or _adds_up(body) else None
-
-
-def _comes_back(said: JsonObject, body: bytes) -> bool:
     try:
-        return orjson.dumps(said) == body
-    except orjson.JSONEncodeError:
-        return False
+        comes_back = orjson.dumps(said) == body
+    except orjson.JSONEncodeError:  # nested deeper than writers write; how deep readers go is not the same everywhere
+        return None
+    return said if comes_back or _adds_up(body) else None
 
 
 def _adds_up(body: bytes) -> bool:
