@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("start_up", "dispatch", "memory", "whole_stack", "fold", "resume", "append", "aggregate", "profile", "compare")
+NAMES = ("start_up", "dispatch", "memory", "whole_stack", "fold", "resume", "append", "aggregate", "profiles", "compare")
 
 
 def main(names: list[str]) -> int:
