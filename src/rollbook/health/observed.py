@@ -9,7 +9,6 @@ Source: collection.md §7.2 (the evidence words), §7.3.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -103,8 +102,7 @@ class UnreadableRecordError(ValueError):
     """A line that is no record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Tokens that a response says were used; None: it does not say."""
 
     prompt: int | None = None
@@ -116,8 +114,7 @@ class Usage:
         return self.prompt is not None or self.completion is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """A reference, where it stands, and the places of the calls that it can mean."""
 
     where: dict[str, object]

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+import msgspec
+
 from rollbook.records.keys import NG_FAILURE_CLASS_KEY, STATUS_FAILURE_KIND_KEY
 
 TIMEOUT_KINDS: Final = ("timeout_exceeded", "agent_timeout")
@@ -29,8 +31,7 @@ class State(Enum):
     OPEN = "pending"
 
 
-@dataclass(frozen=True, slots=True)
-class TimingBounds:
+class TimingBounds(msgspec.Struct, frozen=True):
     """What is healthy; None leaves a row out.
 
     `start_min_fraction` of the rollouts start within `start_within_s` seconds and all within `all_started_within_s`;
@@ -47,8 +48,7 @@ class TimingBounds:
     max_waiting_ratio: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TimingRow:
+class TimingRow(msgspec.Struct, frozen=True):
     """One row of the table, its value and its bound in words."""
 
     name: str
