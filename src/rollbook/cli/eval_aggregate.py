@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from rollbook.cli.flags import config_flags, flags, overrides_argument
+from rollbook.cli.flags import config_flags, flags, health_check_options, overrides_argument
 from rollbook.cli.verb import VerbCommand, is_verbose, wants_json
 
 _options: Final = flags(
@@ -61,16 +61,7 @@ _options: Final = flags(
         default=None,
         help="Count planned rollouts that left nothing as reward 0.",
     ),
-    click.option(
-        "--no-health-check", "disable_health_check", is_flag=True, default=None, help="Skip the health check."
-    ),
-    click.option(
-        "--health-check-workers",
-        type=int,
-        metavar="N",
-        help="Processes that check health.  [default: one a processor, 8 at most]",
-    ),
-    click.option("--health-check-ignore", "health_check_ignored_checks", metavar="A,B", help="Checks to leave out."),
+    *health_check_options,
 )
 
 

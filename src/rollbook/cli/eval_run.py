@@ -11,7 +11,14 @@ from typing import Any, Final
 
 import click
 
-from rollbook.cli.flags import config_flags, flags, model_flags, overrides_argument, selector_flags
+from rollbook.cli.flags import (
+    config_flags,
+    flags,
+    health_check_options,
+    model_flags,
+    overrides_argument,
+    selector_flags,
+)
 from rollbook.cli.loading import loading
 from rollbook.cli.verb import VerbCommand, is_verbose, wants_json
 
@@ -152,16 +159,7 @@ _after: Final = flags(
         help="Score rollouts that left neither a result nor a failure as 0.",
     ),
     click.option("--disable-aggregation", is_flag=True, default=None, help="Collect, and compute no metrics."),
-    click.option(
-        "--no-health-check", "disable_health_check", is_flag=True, default=None, help="Skip the health check."
-    ),
-    click.option(
-        "--health-check-workers",
-        type=int,
-        metavar="N",
-        help="Processes that check health.  [default: one a processor, 8 at most]",
-    ),
-    click.option("--health-check-ignore", "health_check_ignored_checks", metavar="A,B", help="Checks to leave out."),
+    *health_check_options,
 )
 
 

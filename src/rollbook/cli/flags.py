@@ -65,3 +65,18 @@ model_flags: Final = flags(
     click.option("--model-api-key", "policy_api_key", metavar="KEY", help="The policy model's key."),
 )
 overrides_argument: Final = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+
+
+health_check_options: Final = (
+    click.option(
+        "--no-health-check", "disable_health_check", is_flag=True, default=None, help="Skip the health check."
+    ),
+    click.option(
+        "--health-check-workers",
+        type=int,
+        metavar="N",
+        help="Processes that check health.  [default: one a processor, 8 at most]",
+    ),
+    click.option("--health-check-ignore", "health_check_ignored_checks", metavar="A,B", help="Checks to leave out."),
+)
+"""What is typed about the check of health that follows results."""
