@@ -20,17 +20,25 @@ _PUBLIC: Final = {
     "rollbook.api.rollout_store": "RolloutStore",
     "rollbook.api.row_results": "RowResults",
     "rollbook.api.run_timing": "RunTimingReport",
+    "rollbook.config.addresses": "find_open_port",
     "rollbook.config.collection": (
         "BaseNeMoGymCLIConfig E2ERolloutCollectionConfig RolloutAggregationConfig RolloutCollectionConfig "
         "SharedRolloutCollectionConfig"
     ),
     "rollbook.config.datasets": "BenchmarkDatasetConfig DatasetConfig",
+    "rollbook.config.hub_token": "get_hf_token",
+    "rollbook.config.key_names": (
+        "AGENT_REF_KEY_NAME CACHE_DIR_KEY_NAME DISALLOWED_PORTS_KEY_NAME HF_TOKEN_KEY_NAME "
+        "MODEL_CALL_CAPTURE_DIR_KEY_NAME OBSERVABILITY_ENABLED_KEY_NAME RESULTS_DIR_KEY_NAME ROLLOUT_PATH_PREFIX "
+        "SKILLS_REF_KEY_NAME TASK_SOURCE_KEY_NAME TOKEN_CAPTURE_PATH_SEGMENT TOKEN_ID_CAPTURE_BLOCK"
+    ),
     "rollbook.config.parser": (
-        "GlobalConfigDictParser GlobalConfigDictParserConfig get_first_server_config_dict "
-        "get_global_config_dict set_global_config_dict"
+        "GlobalConfigDictParser GlobalConfigDictParserConfig get_first_server_config_dict get_global_config_dict "
+        "maybe_get_global_config_dict set_global_config_dict"
     ),
     "rollbook.config.roots": "CACHE_DIR PARENT_DIR RESULTS_DIR ROOT_DIR WORKING_DIR resolve_read_path",
     "rollbook.config.reverification": "RolloutReverificationConfig",
+    "rollbook.config.shadowing": "refuse_to_shadow",
     "rollbook.config.types": (
         "AgentServerRef BaseRunServerConfig BaseRunServerInstanceConfig BaseServerConfig Domain "
         "EnvironmentServerRef ModelServerRef ResourcesServerRef"
@@ -39,8 +47,8 @@ _PUBLIC: Final = {
     "rollbook.errors": (
         "AgentWithoutEnvironmentServerError AmbiguousEnvironmentServerError ConfigError ConfigPathNotFoundError "
         "EndpointNotReadyError IncompleteEvaluationError InputError JudgeError LedgerError MissingPackageError "
-        "NothingProducedError ResumeRefusedError RollbookError RunError ServingError ShardTakenOverError "
-        "UnroutedRunError"
+        "NothingProducedError ResumeRefusedError RollbookError RunError ServingError ShadowedPackageError "
+        "ShardTakenOverError UnroutedRunError"
     ),
     "rollbook.inputs.prompts": "PromptConfig apply_prompt_to_row fill_prompt load_prompt_config",
     "rollbook.inputs.skills": "SkillsRef load_skills stage_skills",
@@ -57,11 +65,11 @@ _PUBLIC: Final = {
     "rollbook.records.failure_kinds": (
         "AGENT_REQUEST_FAILED_FAILURE_CLASS AGENT_RUN_ERROR_FAILURE_CLASS Delivery "
         "ENVIRONMENT_SERVER_FAILURE_CLASS EpisodeFailure FailureStage JUDGE_FAILED JUDGE_UNPARSEABLE "
-        "VERIFIER_ERROR"
+        "VERIFIER_ERROR is_namespaced is_registered validate_failure_kind"
     ),
     "rollbook.records.identity": (
-        "ATTEMPT_INDEX_KEY_NAME EpisodeId ROLLOUT_INDEX_KEY_NAME RUN_ID_KEY TASK_INDEX_KEY_NAME TaskId "
-        "capture_key logical_rollout_id maybe_rollout_id"
+        "ATTEMPT_INDEX_KEY_NAME EpisodeId ROLLOUT_ID_KEY_NAME ROLLOUT_INDEX_KEY_NAME RUN_ID_KEY "
+        "TASK_INDEX_KEY_NAME TaskId capture_key logical_rollout_id maybe_rollout_id"
     ),
     "rollbook.records.keys": (
         "NG_DATASET_DIGEST_KEY NG_DIGEST_KEY NG_ELAPSED_KEY NG_ENVIRONMENT_SERVER_KEY NG_FAILURE_CLASS_KEY "
@@ -94,8 +102,8 @@ _PUBLIC: Final = {
         "chat_completions_messages_to_responses_items split_responses_input_output_items"
     ),
     "rollbook.servers.correlation": (
-        "ROLLOUT_ID_HEADER RolloutContextMiddleware apply_rollout_prefix current_rollout_id rollout_context "
-        "rollout_id_from_run rollout_path_prefix"
+        "ROLLOUT_ID_HEADER RolloutContextMiddleware apply_rollout_prefix current_rollout_id "
+        "maybe_rollout_id_from_run_body rollout_context rollout_id_from_run rollout_path_prefix"
     ),
     "rollbook.servers.http.client_pool": (
         "get_global_aiohttp_client global_aiohttp_client_exit is_global_aiohttp_client_request_debug_enabled "
@@ -133,11 +141,18 @@ _PUBLIC: Final = {
         "DirectHTTPToolAccess MCPConnection MCPToolAccess SandboxAccess SandboxConnection ToolAccess"
     ),
     "rollbook.servers.openai.openai_chat": (
-        "NeMoGymChatCompletion NeMoGymChatCompletionCreateParamsNonStreaming NeMoGymChatCompletionMessage "
+        "CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS NeMoGymChatCompletion "
+        "NeMoGymChatCompletionCreateParamsNonStreaming NeMoGymChatCompletionMessage "
         "NeMoGymChatCompletionMessageCustomToolCall NeMoGymChatCompletionMessageForTraining "
         "NeMoGymChatCompletionMessageParam NeMoGymChatCompletionMessageToolCall NeMoGymChatCompletionToolCall "
         "NeMoGymChatCompletionToolParam NeMoGymChoice NeMoGymChoiceLogprobs NeMoGymCompletionUsage "
         "NeMoGymFunction NeMoGymTokenLogprob"
+    ),
+    "rollbook.servers.openai.openai_chat_params": (
+        "NeMoGymChatCompletionAssistantMessageForTrainingParam NeMoGymChatCompletionAssistantMessageParam "
+        "NeMoGymChatCompletionContentPartTextParam NeMoGymChatCompletionMessageToolCallFunctionParam "
+        "NeMoGymChatCompletionMessageToolCallParam NeMoGymChatCompletionSystemMessageParam "
+        "NeMoGymChatCompletionToolMessageParam NeMoGymChatCompletionUserMessageParam"
     ),
     "rollbook.servers.openai.openai_client": "NeMoGymAsyncOpenAI PermanentEndpointError",
     "rollbook.servers.openai.openai_items": (
@@ -160,9 +175,10 @@ _PUBLIC: Final = {
         "NeMoGymFunctionToolParam NeMoGymHostedToolParam NeMoGymToolChoice NeMoGymToolParam"
     ),
     "rollbook.servers.openai.openai_training": (
-        "NeMoGymEasyInputMessageForTraining NeMoGymMessageForTraining "
-        "NeMoGymResponseFunctionToolCallForTraining NeMoGymResponseOutputMessageForTraining "
-        "NeMoGymResponseReasoningItemForTraining RESPONSES_TO_TRAIN TokenIDLogProbMixin training_variant_of"
+        "NeMoGymEasyInputMessageForTraining NeMoGymMessageForTraining NeMoGymResponseFunctionToolCallForTraining "
+        "NeMoGymResponseOutputMessageForTraining NeMoGymResponseReasoningItemForTraining "
+        "REQUIRED_TOKEN_METADATA_FIELDS RESPONSES_TO_TRAIN TOKEN_METADATA_FIELDS TokenIDLogProbMixin "
+        "training_variant_of"
     ),
     "rollbook.servers.openai.openai_unions": "NeMoGymResponseInput NeMoGymResponseInputItem NeMoGymResponseOutputItem",
     "rollbook.servers.openai.openai_usage": (

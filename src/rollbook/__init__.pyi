@@ -28,6 +28,9 @@ from rollbook.api.row_results import (
 from rollbook.api.run_timing import (
     RunTimingReport,
 )
+from rollbook.config.addresses import (
+    find_open_port,
+)
 from rollbook.config.collection import (
     BaseNeMoGymCLIConfig,
     E2ERolloutCollectionConfig,
@@ -39,11 +42,29 @@ from rollbook.config.datasets import (
     BenchmarkDatasetConfig,
     DatasetConfig,
 )
+from rollbook.config.hub_token import (
+    get_hf_token,
+)
+from rollbook.config.key_names import (
+    AGENT_REF_KEY_NAME,
+    CACHE_DIR_KEY_NAME,
+    DISALLOWED_PORTS_KEY_NAME,
+    HF_TOKEN_KEY_NAME,
+    MODEL_CALL_CAPTURE_DIR_KEY_NAME,
+    OBSERVABILITY_ENABLED_KEY_NAME,
+    RESULTS_DIR_KEY_NAME,
+    ROLLOUT_PATH_PREFIX,
+    SKILLS_REF_KEY_NAME,
+    TASK_SOURCE_KEY_NAME,
+    TOKEN_CAPTURE_PATH_SEGMENT,
+    TOKEN_ID_CAPTURE_BLOCK,
+)
 from rollbook.config.parser import (
     GlobalConfigDictParser,
     GlobalConfigDictParserConfig,
     get_first_server_config_dict,
     get_global_config_dict,
+    maybe_get_global_config_dict,
     set_global_config_dict,
 )
 from rollbook.config.reverification import (
@@ -56,6 +77,9 @@ from rollbook.config.roots import (
     ROOT_DIR,
     WORKING_DIR,
     resolve_read_path,
+)
+from rollbook.config.shadowing import (
+    refuse_to_shadow,
 )
 from rollbook.config.types import (
     AgentServerRef,
@@ -87,6 +111,7 @@ from rollbook.errors import (
     RollbookError,
     RunError,
     ServingError,
+    ShadowedPackageError,
     ShardTakenOverError,
     UnroutedRunError,
 )
@@ -140,9 +165,13 @@ from rollbook.records.failure_kinds import (
     Delivery,
     EpisodeFailure,
     FailureStage,
+    is_namespaced,
+    is_registered,
+    validate_failure_kind,
 )
 from rollbook.records.identity import (
     ATTEMPT_INDEX_KEY_NAME,
+    ROLLOUT_ID_KEY_NAME,
     ROLLOUT_INDEX_KEY_NAME,
     RUN_ID_KEY,
     TASK_INDEX_KEY_NAME,
@@ -232,6 +261,7 @@ from rollbook.servers.correlation import (
     RolloutContextMiddleware,
     apply_rollout_prefix,
     current_rollout_id,
+    maybe_rollout_id_from_run_body,
     rollout_context,
     rollout_id_from_run,
     rollout_path_prefix,
@@ -330,6 +360,7 @@ from rollbook.servers.kinds.tool_access import (
     ToolAccess,
 )
 from rollbook.servers.openai.openai_chat import (
+    CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS,
     NeMoGymChatCompletion,
     NeMoGymChatCompletionCreateParamsNonStreaming,
     NeMoGymChatCompletionMessage,
@@ -344,6 +375,16 @@ from rollbook.servers.openai.openai_chat import (
     NeMoGymCompletionUsage,
     NeMoGymFunction,
     NeMoGymTokenLogprob,
+)
+from rollbook.servers.openai.openai_chat_params import (
+    NeMoGymChatCompletionAssistantMessageForTrainingParam,
+    NeMoGymChatCompletionAssistantMessageParam,
+    NeMoGymChatCompletionContentPartTextParam,
+    NeMoGymChatCompletionMessageToolCallFunctionParam,
+    NeMoGymChatCompletionMessageToolCallParam,
+    NeMoGymChatCompletionSystemMessageParam,
+    NeMoGymChatCompletionToolMessageParam,
+    NeMoGymChatCompletionUserMessageParam,
 )
 from rollbook.servers.openai.openai_client import (
     NeMoGymAsyncOpenAI,
@@ -392,7 +433,9 @@ from rollbook.servers.openai.openai_tools import (
     NeMoGymToolParam,
 )
 from rollbook.servers.openai.openai_training import (
+    REQUIRED_TOKEN_METADATA_FIELDS,
     RESPONSES_TO_TRAIN,
+    TOKEN_METADATA_FIELDS,
     NeMoGymEasyInputMessageForTraining,
     NeMoGymMessageForTraining,
     NeMoGymResponseFunctionToolCallForTraining,
@@ -429,15 +472,21 @@ from rollbook.servers.session_key import (
 )
 
 __all__ = [
+    "AGENT_REF_KEY_NAME",
     "AGENT_REQUEST_FAILED_FAILURE_CLASS",
     "AGENT_RUN_ERROR_FAILURE_CLASS",
     "ATTEMPT_INDEX_KEY_NAME",
     "CACHE_DIR",
+    "CACHE_DIR_KEY_NAME",
+    "CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS",
     "COUNTS_AS_ZERO_ROW_KEY",
+    "DISALLOWED_PORTS_KEY_NAME",
     "ENVIRONMENT_SERVER_FAILURE_CLASS",
+    "HF_TOKEN_KEY_NAME",
     "JUDGE_FAILED",
     "JUDGE_UNPARSEABLE",
     "MAX_NUM_TRIES",
+    "MODEL_CALL_CAPTURE_DIR_KEY_NAME",
     "NG_DATASET_DIGEST_KEY",
     "NG_DIGEST_KEY",
     "NG_ELAPSED_KEY",
@@ -458,6 +507,7 @@ __all__ = [
     "NG_TASK_ID_KEY",
     "NG_TERMINAL_KEY",
     "NG_UNROUTED_RUN_ERROR_KEY",
+    "OBSERVABILITY_ENABLED_KEY_NAME",
     "PARENT_DIR",
     "PROJECTED_ROW_BYTES",
     "PROVENANCE_KEYS",
@@ -465,20 +515,29 @@ __all__ = [
     "REJUDGED_FAILURE_ID_KEY",
     "REJUDGED_OBSERVATIONS_KEY",
     "REJUDGE_OPERATION_ID_KEY",
+    "REQUIRED_TOKEN_METADATA_FIELDS",
     "RESPONSES_TO_TRAIN",
     "RESULTS_DIR",
+    "RESULTS_DIR_KEY_NAME",
     "RESULT_PREDECESSOR_PREFIX",
     "RETRY_ERROR_CODES",
     "ROLLOUT_ID_HEADER",
+    "ROLLOUT_ID_KEY_NAME",
     "ROLLOUT_INDEX_KEY_NAME",
+    "ROLLOUT_PATH_PREFIX",
     "ROLLOUT_REPEAT_ATTRIBUTE",
     "ROOT_DIR",
     "RUN_ID_KEY",
     "SESSION_ID_KEY",
+    "SKILLS_REF_KEY_NAME",
     "STATUS_FAILURE_KIND_KEY",
     "STATUS_MODEL_FINAL_KEY",
     "TASK_ID_ATTRIBUTE",
     "TASK_INDEX_KEY_NAME",
+    "TASK_SOURCE_KEY_NAME",
+    "TOKEN_CAPTURE_PATH_SEGMENT",
+    "TOKEN_ID_CAPTURE_BLOCK",
+    "TOKEN_METADATA_FIELDS",
     "VERIFIER_ERROR",
     "WORKING_DIR",
     "AgentCloseSessionRequest",
@@ -550,14 +609,22 @@ __all__ = [
     "ModelServerRef",
     "NeMoGymAsyncOpenAI",
     "NeMoGymChatCompletion",
+    "NeMoGymChatCompletionAssistantMessageForTrainingParam",
+    "NeMoGymChatCompletionAssistantMessageParam",
+    "NeMoGymChatCompletionContentPartTextParam",
     "NeMoGymChatCompletionCreateParamsNonStreaming",
     "NeMoGymChatCompletionMessage",
     "NeMoGymChatCompletionMessageCustomToolCall",
     "NeMoGymChatCompletionMessageForTraining",
     "NeMoGymChatCompletionMessageParam",
     "NeMoGymChatCompletionMessageToolCall",
+    "NeMoGymChatCompletionMessageToolCallFunctionParam",
+    "NeMoGymChatCompletionMessageToolCallParam",
+    "NeMoGymChatCompletionSystemMessageParam",
     "NeMoGymChatCompletionToolCall",
+    "NeMoGymChatCompletionToolMessageParam",
     "NeMoGymChatCompletionToolParam",
+    "NeMoGymChatCompletionUserMessageParam",
     "NeMoGymChoice",
     "NeMoGymChoiceLogprobs",
     "NeMoGymCompletionUsage",
@@ -643,6 +710,7 @@ __all__ = [
     "ServerClient",
     "ServerStatus",
     "ServingError",
+    "ShadowedPackageError",
     "ShardTakenOverError",
     "SharedRolloutCollectionConfig",
     "SimpleResourcesServer",
@@ -677,18 +745,22 @@ __all__ = [
     "current_rollout_id",
     "failures_path_for",
     "fill_prompt",
+    "find_open_port",
     "get_first_server_config_dict",
     "get_global_aiohttp_client",
     "get_global_config_dict",
+    "get_hf_token",
     "get_response_json",
     "get_server_url",
     "global_aiohttp_client_exit",
     "highest_k_metrics",
     "is_global_aiohttp_client_request_debug_enabled",
     "is_interruption_failure",
+    "is_namespaced",
     "is_nemo_gym_fastapi_entrypoint",
     "is_non_superseding_rollout_row",
     "is_omitted_rollout_row",
+    "is_registered",
     "is_rejudgment_failure_of",
     "is_rejudgment_of",
     "is_unstarted_rollout_row",
@@ -700,13 +772,16 @@ __all__ = [
     "manifest_path_for",
     "materialize_task",
     "materialized_path_for",
+    "maybe_get_global_config_dict",
     "maybe_rollout_id",
+    "maybe_rollout_id_from_run_body",
     "merged_cookies",
     "omitted_rollout_record",
     "overridable",
     "prepare_append",
     "raise_for_status",
     "read_records",
+    "refuse_to_shadow",
     "rejudge_predecessor_id",
     "rejudgment_admission_closed_by",
     "request",
@@ -725,6 +800,7 @@ __all__ = [
     "split_responses_input_output_items",
     "stage_skills",
     "training_variant_of",
+    "validate_failure_kind",
 ]
 
 __version__: str

@@ -10,7 +10,7 @@ Source: servers.md §1.5, Host/port.
 import errno
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 import msgspec
@@ -85,6 +85,23 @@ def with_addresses(tree: Tree, view: Tree, ports: PortSource, *, offline: bool, 
     return result
 
 
+def find_open_port(
+    disallowed_ports: Collection[int] | None = None,
+    max_retries: int = _TRIES,
+    port_range_low: int = DEFAULT_PORT_RANGE[0],
+    port_range_high: int = DEFAULT_PORT_RANGE[1],
+) -> int:
+    """Return a port from the range, both ends included, on which a server of this machine could listen.
+
+    Raises:
+        ConfigError: none was free in `max_retries` random tries.
+
+    """
+    return _drawn_port(
+        PortSource(), DEFAULT_HOST, (port_range_low, port_range_high), set(disallowed_ports or ()), max_retries
+    )
+
+
 def _given_ports(view: Tree) -> set[int]:
     """Return the ports that the configuration names, the head server's among them."""
     owners: dict[tuple[str, int], str] = {}
@@ -112,13 +129,19 @@ def _free_port(view: Tree, host: str, ports: PortSource, taken: set[int]) -> int
     )
     if low > high:
         raise ConfigError(f"port_range_low={low} is above port_range_high={high}; swap them")
-    for _ in range(_TRIES):
+    port = _drawn_port(ports, host, (low, high), taken, _TRIES)
+    taken.add(port)
+    return port
+
+
+def _drawn_port(ports: PortSource, host: str, bounds: tuple[int, int], taken: Collection[int], tries: int) -> int:
+    low, high = bounds
+    for _ in range(tries):
         port = ports.choose(low, high)
         if port not in taken and ports.is_free(host, port):
-            taken.add(port)
             return port
     raise ConfigError(
-        f"no free port between {low} and {high} on {host} in {_TRIES} tries; "
+        f"no free port between {low} and {high} on {host} in {tries} tries; "
         "widen it with ++port_range_low=<port> ++port_range_high=<port>"
     )
 

@@ -51,6 +51,7 @@ __all__ = [
     "GlobalConfigDictParserConfig",
     "get_first_server_config_dict",
     "get_global_config_dict",
+    "maybe_get_global_config_dict",
     "set_global_config_dict",
 ]
 
@@ -160,6 +161,17 @@ def get_global_config_dict(
         handed_down = os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME)
         _Process.cfg = _from_text(handed_down) if handed_down else _parsed(global_config_dict_parser_config)
     return _Process.cfg
+
+
+def maybe_get_global_config_dict() -> DictConfig | None:
+    """Return this process's configuration where it has one, set or handed down; nothing is parsed.
+
+    Raises:
+        ConfigError: what was handed down is no YAML mapping.
+
+    """
+    known = _Process.cfg is not None or os.environ.get(NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME)
+    return get_global_config_dict() if known else None
 
 
 def set_global_config_dict(global_config_dict: DictConfig | Mapping[str, object]) -> DictConfig:

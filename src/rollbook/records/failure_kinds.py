@@ -105,12 +105,29 @@ def delivery_of(value: object) -> Delivery:
 
 def known_kind(kind: str) -> bool:
     """Whether `kind` is registered or namespaced; an unknown bare kind is logged once."""
-    if kind in REGISTERED_KINDS or _NAMESPACED.fullmatch(kind):
+    if is_registered(kind) or is_namespaced(kind):
         return True
     if kind not in _warned:
         _warned.add(kind)
         _LOG.warning("failure kind %r is not registered; write it as <server>:<kind>", kind)
     return False
+
+
+def is_registered(kind: str) -> bool:
+    """Whether `kind` is one of the vocabulary's own."""
+    return kind in REGISTERED_KINDS
+
+
+def is_namespaced(kind: str) -> bool:
+    """Whether `kind` is written `<server>:<kind>`."""
+    return _NAMESPACED.fullmatch(kind) is not None
+
+
+def validate_failure_kind(kind: str | None) -> str | None:
+    """Return `kind` itself; an unregistered bare one is logged once and let through."""
+    if kind is not None:
+        known_kind(kind)
+    return kind
 
 
 class EpisodeFailure(BaseModel):

@@ -110,6 +110,9 @@ def rollout_id_from_run(body: BaseModel | Mapping[str, object]) -> str | None:
     return maybe_rollout_id({**extra, ROLLOUT_ID_KEY_NAME: explicit} if explicit is not None else extra)
 
 
+maybe_rollout_id_from_run_body = rollout_id_from_run
+
+
 class RolloutContextMiddleware:
     """Strips `/ng-rollout/<id>[/training-token-capture]` from a request's path and serves it inside that rollout.
 

@@ -6,9 +6,16 @@ import pytest
 from pydantic import ValidationError
 
 from rollbook.servers.openai.openai_chat import (
+    CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS,
     NeMoGymChatCompletion,
     NeMoGymChatCompletionCreateParamsNonStreaming,
     NeMoGymChatCompletionMessageForTraining,
+)
+from rollbook.servers.openai.openai_chat_params import (
+    NeMoGymChatCompletionAssistantMessageParam,
+    NeMoGymChatCompletionSystemMessageParam,
+    NeMoGymChatCompletionToolMessageParam,
+    NeMoGymChatCompletionUserMessageParam,
 )
 from rollbook.servers.openai.openai_items import (
     NeMoGymEasyInputMessage,
@@ -23,12 +30,15 @@ from rollbook.servers.openai.openai_items import (
 from rollbook.servers.openai.openai_parts import NeMoGymResponseInputText, NeMoGymResponseOutputText
 from rollbook.servers.openai.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from rollbook.servers.openai.openai_training import (
+    REQUIRED_TOKEN_METADATA_FIELDS,
     RESPONSES_TO_TRAIN,
+    TOKEN_METADATA_FIELDS,
     NeMoGymEasyInputMessageForTraining,
     NeMoGymMessageForTraining,
     NeMoGymResponseFunctionToolCallForTraining,
     NeMoGymResponseOutputMessageForTraining,
     NeMoGymResponseReasoningItemForTraining,
+    TokenIDLogProbMixin,
     training_variant_of,
 )
 from rollbook.servers.openai.openai_usage import (
@@ -271,3 +281,25 @@ def test_the_requests_of_real_rows_come_back_out_as_they_came_in(path):
         if asked is not None:
             model = NeMoGymResponseCreateParamsNonStreaming.model_validate(asked)
             assert model.model_dump(exclude_unset=True, mode="json") == asked
+
+
+def test_the_names_of_token_fields_are_those_that_a_training_item_has():
+    assert set(REQUIRED_TOKEN_METADATA_FIELDS) < set(TOKEN_METADATA_FIELDS) == set(TokenIDLogProbMixin.model_fields)
+
+
+def test_the_fields_that_vendors_added_are_fields_of_a_chat_request():
+    assert set(NeMoGymChatCompletionCreateParamsNonStreaming.model_fields) > CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        NeMoGymChatCompletionSystemMessageParam(role="system", content="Be brief."),
+        NeMoGymChatCompletionUserMessageParam(role="user", content=[{"type": "text", "text": "2+2?"}]),
+        NeMoGymChatCompletionAssistantMessageParam(role="assistant", content=None, tool_calls=[]),
+        NeMoGymChatCompletionToolMessageParam(role="tool", content="4", tool_call_id="call_1"),
+    ],
+)
+def test_a_message_of_every_role_is_taken_as_it_is_written(message):
+    request = NeMoGymChatCompletionCreateParamsNonStreaming(messages=[message])
+    assert request.model_dump(exclude_unset=True)["messages"] == [message]

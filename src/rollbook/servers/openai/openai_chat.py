@@ -8,13 +8,16 @@ Rules:
 Source: servers.md §5.1.
 """
 
-from typing import Annotated, Any, ClassVar, Literal, NotRequired
+from typing import Annotated, Any, ClassVar, Final, Literal, NotRequired
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 from typing_extensions import TypedDict
 
 from rollbook.servers.openai.openai_parts import ReadsLikeMapping, TypedWireModel, WireModel
 from rollbook.servers.openai.openai_training import TOKEN_KEYS, TokenIDLogProbMixin
+
+CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS: Final = frozenset({"chat_template_kwargs", "thinking", "output_config"})
+"""Fields of a request that vendors added to the dialect."""
 
 _OPEN = ConfigDict(extra="allow")
 

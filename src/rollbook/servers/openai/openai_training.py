@@ -20,6 +20,8 @@ from rollbook.servers.openai.openai_items import (
 )
 
 TOKEN_KEYS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
+REQUIRED_TOKEN_METADATA_FIELDS = TOKEN_KEYS
+TOKEN_METADATA_FIELDS = (*TOKEN_KEYS, "routed_experts")
 
 
 class TokenIDLogProbMixin(BaseModel):
