@@ -4,6 +4,9 @@
     ├── ConfigError                              a configuration that cannot be run
     │   ├── ConfigPathNotFoundError              (also FileNotFoundError)
     │   ├── MalformedConfigPathsError, ConfigMissingValuesError, ConfigInterpolationError, …
+    │   ├── SandboxConfigError                   a block about sandboxes that names no one provider
+    │   ├── TaskDataSchemaError                  a server's `task_data.py` that declares no schema of task fields
+    │   ├── VerifierFixtureError                 a verifier that does not do what its cases say
     │   └── InputError                           a dataset row that cannot be planned; names file and line
     ├── RunError                                 a run that cannot start or cannot end well
     │   ├── NoRunError                           no run where one was named
@@ -21,6 +24,12 @@
     │   ├── HeadServerUnreachableError           (also ValueError) no head server answers
     │   ├── PermanentEndpointError               a model endpoint refused for good
     │   └── MissingPackageError                  an environment's own package is not installed
+    ├── ShadowedPackageError                     (also ImportError) two installed packages of one import name
+    ├── SandboxError                             a sandbox that cannot be had or used
+    │   ├── SandboxCreateError                   none was made, or it cannot be reached
+    │   │   └── SandboxCreateVerificationError   one was made and is not what was asked for
+    │   ├── SandboxPathError                     (also ValueError) a path that leads out of the sandbox
+    │   └── SandboxPtyError                      a terminal that cannot be opened, or is gone
     ├── JudgeError                               a judge model could not be asked
     └── SendFailed                               (in `records.exchange`) one exchange that brought no whole reply
 
@@ -106,6 +115,18 @@ class UnsupportedModelPairingError(ConfigError, ValueError):
 
 class UnsupportedAgentOverrideError(ConfigError, ValueError):
     """An override of a standalone agent that cannot be applied to what it was composed into."""
+
+
+class SandboxConfigError(ConfigError, ValueError):
+    """A block about sandboxes that names no provider, several, or one that nobody registered."""
+
+
+class TaskDataSchemaError(ConfigError, ValueError):
+    """A `task_data.py` that cannot be imported, or whose `TaskData` is no schema of fields."""
+
+
+class VerifierFixtureError(ConfigError, ValueError):
+    """Cases that cannot be read, or a verifier that does not do what they say."""
 
 
 class InputError(ConfigError, ValueError):
@@ -209,5 +230,29 @@ class MissingPackageError(ServingError):
     """A component whose own packages are not installed; names the `pip install` line."""
 
 
+class ShadowedPackageError(RollbookError, ImportError):
+    """An installed distribution that another one of the same import name would hide."""
+
+
 class JudgeError(RollbookError):
     """A judge model that could not be asked, or whose answer was no response."""
+
+
+class SandboxError(RollbookError, RuntimeError):
+    """A sandbox that cannot be had or used."""
+
+
+class SandboxCreateError(SandboxError):
+    """A sandbox that was not made, or cannot be reached."""
+
+
+class SandboxCreateVerificationError(SandboxCreateError):
+    """A sandbox that was made and is not what was asked for."""
+
+
+class SandboxPathError(SandboxError, ValueError):
+    """A path that leads out of the sandbox, or that is no file."""
+
+
+class SandboxPtyError(SandboxError):
+    """A terminal of a sandbox that cannot be opened, or is gone."""

@@ -1,0 +1,9 @@
+"""What an environment server derives from."""
+
+from rollbook import (
+    BaseEnvironmentServer as BaseEnvironmentServer,
+    BaseEnvironmentServerConfig as BaseEnvironmentServerConfig,
+    CleanupContext as CleanupContext,
+    CleanupHandle as CleanupHandle,
+    HandledEpisodeError as HandledEpisodeError,
+)

@@ -1,0 +1,8 @@
+"""What a model server derives from."""
+
+from fastapi import Body as Body
+
+from rollbook import (
+    BaseResponsesAPIModelConfig as BaseResponsesAPIModelConfig,
+    SimpleResponsesAPIModel as SimpleResponsesAPIModel,
+)

@@ -1,0 +1,1 @@
+"""Collecting rollouts, and what is kept of them."""

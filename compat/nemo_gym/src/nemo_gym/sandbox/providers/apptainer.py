@@ -1,0 +1,5 @@
+"""Sandboxes of Apptainer."""
+
+from rollbook.sandbox import (
+    ApptainerProvider as ApptainerProvider,
+)

@@ -1,0 +1,6 @@
+"""Sandboxes of Docker."""
+
+from rollbook.sandbox import (
+    DockerCreateConfig as DockerCreateConfig,
+    DockerProvider as DockerProvider,
+)

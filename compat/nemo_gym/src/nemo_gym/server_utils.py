@@ -1,0 +1,25 @@
+"""Servers, and the client that calls them by name."""
+
+from rollbook import (
+    MAX_NUM_TRIES as MAX_NUM_TRIES,
+    SESSION_ID_KEY as SESSION_ID_KEY,
+    BaseServer as BaseServer,
+    BaseServerConfig as BaseServerConfig,
+    HeadServerUnreachableError as HeadServerUnreachableError,
+    ServerClient as ServerClient,
+    ServerStatus as ServerStatus,
+    SimpleServer as SimpleServer,
+    apply_rollout_prefix as apply_rollout_prefix,
+    get_first_server_config_dict as get_first_server_config_dict,
+    get_global_aiohttp_client as get_global_aiohttp_client,
+    get_response_json as get_response_json,
+    get_server_url as get_server_url,
+    global_aiohttp_client_exit as global_aiohttp_client_exit,
+    is_global_aiohttp_client_request_debug_enabled as is_global_aiohttp_client_request_debug_enabled,
+    is_nemo_gym_fastapi_entrypoint as is_nemo_gym_fastapi_entrypoint,
+    raise_for_status as raise_for_status,
+    request as request,
+    rollout_path_prefix as rollout_path_prefix,
+    set_global_aiohttp_client as set_global_aiohttp_client,
+    setup_server_client as setup_server_client,
+)

@@ -1,0 +1,1 @@
+"""Checks for the tests of a component."""

@@ -1,0 +1,9 @@
+"""How an agent reaches its tools."""
+
+from rollbook import (
+    DirectHTTPToolAccess as DirectHTTPToolAccess,
+    MCPConnection as MCPConnection,
+    MCPToolAccess as MCPToolAccess,
+    SandboxAccess as SandboxAccess,
+    ToolAccess as ToolAccess,
+)
