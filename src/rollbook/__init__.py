@@ -87,6 +87,7 @@ _PUBLIC: Final = {
         "rejudge_predecessor_id"
     ),
     "rollbook.records.rollout_failure": "RolloutFailure RolloutFailureRecord",
+    "rollbook.sandbox.access": "DirectSandboxConnection SandboxAccess",
     "rollbook.scoring.aggregate": (
         "AggregateMetrics AggregateMetricsMixin AggregateMetricsRequest compute_aggregate_metrics"
     ),
@@ -137,9 +138,7 @@ _PUBLIC: Final = {
         "ResourcesCloseSessionResponse ResourcesSeedSessionRequest ResourcesSeedSessionResponse "
         "ResourcesSessions ResourcesVerifyRequest"
     ),
-    "rollbook.servers.kinds.tool_access": (
-        "DirectHTTPToolAccess MCPConnection MCPToolAccess SandboxAccess SandboxConnection ToolAccess"
-    ),
+    "rollbook.servers.kinds.tool_access": ("DirectHTTPToolAccess MCPConnection MCPToolAccess ToolAccess"),
     "rollbook.servers.openai.openai_chat": (
         "CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS NeMoGymChatCompletion "
         "NeMoGymChatCompletionCreateParamsNonStreaming NeMoGymChatCompletionMessage "

@@ -226,6 +226,10 @@ from rollbook.records.rollout_failure import (
     RolloutFailure,
     RolloutFailureRecord,
 )
+from rollbook.sandbox.access import (
+    DirectSandboxConnection,
+    SandboxAccess,
+)
 from rollbook.scoring.aggregate import (
     AggregateMetrics,
     AggregateMetricsMixin,
@@ -355,8 +359,6 @@ from rollbook.servers.kinds.tool_access import (
     DirectHTTPToolAccess,
     MCPConnection,
     MCPToolAccess,
-    SandboxAccess,
-    SandboxConnection,
     ToolAccess,
 )
 from rollbook.servers.openai.openai_chat import (
@@ -581,6 +583,7 @@ __all__ = [
     "Delivery",
     "DirectCallError",
     "DirectHTTPToolAccess",
+    "DirectSandboxConnection",
     "DispatchLatencyTracker",
     "Domain",
     "E2ERolloutCollectionConfig",
@@ -706,7 +709,6 @@ __all__ = [
     "RunManifest",
     "RunTimingReport",
     "SandboxAccess",
-    "SandboxConnection",
     "ServerClient",
     "ServerStatus",
     "ServingError",

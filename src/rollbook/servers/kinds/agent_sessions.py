@@ -23,8 +23,9 @@ from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 
 from rollbook.records.identity import EpisodeId, TaskId
+from rollbook.sandbox.access import SandboxAccess
 from rollbook.servers.kinds.observations import AgentObservationBundle
-from rollbook.servers.kinds.tool_access import SandboxAccess, ToolAccesses
+from rollbook.servers.kinds.tool_access import ToolAccesses
 
 AGENT_SESSION_ID_KEY: Final = "agent_session_id"
 _CONFLICT: Final = 409

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from rollbook.records.failure_kinds import known_kind
 from rollbook.records.identity import ROLLOUT_ID_KEY_NAME, EpisodeId, TaskId
-from rollbook.servers.kinds.tool_access import SandboxAccess
+from rollbook.sandbox.access import SandboxAccess
 from rollbook.servers.openai.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 
 CONFLICT: Final = 409

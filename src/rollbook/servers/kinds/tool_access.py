@@ -1,4 +1,4 @@
-"""How an agent reaches the tools of an episode: plain HTTP, MCP, or a sandbox.
+"""How an agent reaches the tools of an episode: plain HTTP or MCP.
 
 Rules:
 * Which kind it is stands in `kind`; a name is used once in a list.
@@ -9,7 +9,7 @@ Source: servers.md §8.5.
 
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 ACCESS_NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
@@ -67,22 +67,3 @@ def with_unique_names(accesses: list[ToolAccess]) -> list[ToolAccess]:
 
 
 ToolAccesses = Annotated[list[ToolAccess], AfterValidator(with_unique_names)]
-
-
-class SandboxConnection(BaseModel):
-    """A sandbox that is reached through its provider; `descriptor` is the provider's own."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    kind: Literal["direct"] = "direct"
-    provider_config_ref: str
-    descriptor: dict[str, JsonValue]
-
-
-class SandboxAccess(BaseModel):
-    """A sandbox that an agent may work in; `workdir` is a path inside of it."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    connection: SandboxConnection
-    workdir: str
