@@ -48,7 +48,7 @@ _PUBLIC: Final = {
         "AgentWithoutEnvironmentServerError AmbiguousEnvironmentServerError ConfigError ConfigPathNotFoundError "
         "EndpointNotReadyError IncompleteEvaluationError InputError JudgeError LedgerError MissingPackageError "
         "NothingProducedError ResumeRefusedError RollbookError RunError ServingError ShadowedPackageError "
-        "ShardTakenOverError UnroutedRunError"
+        "ShardTakenOverError TaskDataSchemaError UnroutedRunError VerifierFixtureError"
     ),
     "rollbook.inputs.prompts": "PromptConfig apply_prompt_to_row fill_prompt load_prompt_config",
     "rollbook.inputs.skills": "SkillsRef load_skills stage_skills",
@@ -139,6 +139,8 @@ _PUBLIC: Final = {
         "ResourcesSessions ResourcesVerifyRequest"
     ),
     "rollbook.servers.kinds.tool_access": ("DirectHTTPToolAccess MCPConnection MCPToolAccess ToolAccess"),
+    "rollbook.servers.kinds.verifier_exercise": "VerifierCaseResult exercise_verifier_fixture",
+    "rollbook.servers.kinds.verifier_fixture": "VerifierCase VerifierFixture",
     "rollbook.servers.openai.openai_chat": (
         "CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS NeMoGymChatCompletion "
         "NeMoGymChatCompletionCreateParamsNonStreaming NeMoGymChatCompletionMessage "

@@ -113,7 +113,9 @@ from rollbook.errors import (
     ServingError,
     ShadowedPackageError,
     ShardTakenOverError,
+    TaskDataSchemaError,
     UnroutedRunError,
+    VerifierFixtureError,
 )
 from rollbook.inputs.prompts import (
     PromptConfig,
@@ -360,6 +362,14 @@ from rollbook.servers.kinds.tool_access import (
     MCPConnection,
     MCPToolAccess,
     ToolAccess,
+)
+from rollbook.servers.kinds.verifier_exercise import (
+    VerifierCaseResult,
+    exercise_verifier_fixture,
+)
+from rollbook.servers.kinds.verifier_fixture import (
+    VerifierCase,
+    VerifierFixture,
 )
 from rollbook.servers.openai.openai_chat import (
     CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS,
@@ -726,10 +736,15 @@ __all__ = [
     "SingleAgentTurnTaskInput",
     "SkillsRef",
     "StaleRolloutResult",
+    "TaskDataSchemaError",
     "TaskId",
     "TokenIDLogProbMixin",
     "ToolAccess",
     "UnroutedRunError",
+    "VerifierCase",
+    "VerifierCaseResult",
+    "VerifierFixture",
+    "VerifierFixtureError",
     "__version__",
     "accumulate_response_usage",
     "add_avg_sample_std_dev",
@@ -745,6 +760,7 @@ __all__ = [
     "compute_subset_metrics",
     "coverage_path_for",
     "current_rollout_id",
+    "exercise_verifier_fixture",
     "failures_path_for",
     "fill_prompt",
     "find_open_port",
