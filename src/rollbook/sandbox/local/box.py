@@ -1,0 +1,165 @@
+"""One local sandbox: its directory, its namespaces, and what runs in it.
+
+Rules:
+* A command's environment is the sandbox's own; nothing of this process's goes in but the search path and the language.
+* A command ends with everything that it started, unless it was asked to leave services behind.
+* A sandbox ends in one order: programs first, then the directory.
+"""
+
+import asyncio
+import itertools
+import logging
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import PIPE
+from typing import IO, Final
+
+from rollbook.errors import SandboxCreateError
+from rollbook.sandbox.local.ending import children_of, end_group, end_marked
+from rollbook.sandbox.local.isolation import Isolation
+from rollbook.sandbox.local.limits import Limits
+from rollbook.sandbox.local.watched import Watched
+
+SANDBOX_VARIABLE: Final = "ROLLBOOK_SANDBOX"
+COMMAND_VARIABLE: Final = "ROLLBOOK_SANDBOX_COMMAND"
+DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+FOLDER_FOR_TEMPORARY_FILES: Final = "tmp"
+END_TIMEOUT_S: Final = 5
+MOST_DELETIONS: Final = 3
+"""A program that is being killed may still make a file."""
+DELETE: Final = 'rm -rf -- "$1" || { chmod -R u+rwx -- "$1"; rm -rf -- "$1"; }'
+
+LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass
+class Box:
+    """A sandbox as this process knows it.
+
+    `holder` is the process number that holds its namespaces, where there are any; `lifeline` is that process when it
+    was started here. `left` are commands that were asked to leave services behind.
+    """
+
+    sandbox_id: str
+    root: Path
+    isolation: Isolation
+    limits: Limits
+    network: bool
+    workdir: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    processors: float = 1.0
+    holder: int | None = None
+    lifeline: Watched | None = None
+    running: set[Watched] = field(default_factory=set)
+    left: list[Watched] = field(default_factory=list)
+    terminals: dict[str, object] = field(default_factory=dict)
+    expiry: asyncio.TimerHandle | None = None
+    ended: bool = False
+    numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    @property
+    def marker(self) -> str:
+        """What every program of the sandbox carries in its environment."""
+        return f"{SANDBOX_VARIABLE}={self.sandbox_id}"
+
+    @property
+    def alive(self) -> bool:
+        """Whether commands can run in it."""
+        if self.ended or not self.root.is_dir():
+            return False
+        return self.holder is None or _holds(self.holder, self.sandbox_id)
+
+    def environment(self, command_id: str, env: Mapping[str, str] | None) -> dict[str, str]:
+        """Return the whole environment of a command."""
+        own = {
+            "PATH": os.environ.get("PATH", DEFAULT_PATH),
+            "HOME": str(self.root),
+            "LANG": os.environ.get("LANG", "C.UTF-8"),
+            "TMPDIR": str(self.root / FOLDER_FOR_TEMPORARY_FILES),
+        }
+        given = {str(key): str(value) for key, value in {**self.env, **(env or {})}.items()}
+        return own | given | {SANDBOX_VARIABLE: self.sandbox_id, COMMAND_VARIABLE: command_id}
+
+    async def hold(self, timeout_s: float) -> None:
+        """Make the namespaces, where this machine has any.
+
+        Raises:
+            SandboxCreateError: they could not be made in time.
+
+        """
+        if not self.isolation.namespaces:
+            return
+        words = self.isolation.holder(self.sandbox_id, self.limits.processes, network=self.network)
+        env = self.environment("holder", None)
+        self.lifeline = await _started(words, env, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+        try:
+            async with asyncio.timeout(timeout_s):
+                ready = await self.lifeline.spoke()
+        except TimeoutError:
+            ready = False
+        if not ready:
+            raise SandboxCreateError(f"no namespaces for a local sandbox: {self.lifeline.err.text().strip()}")
+        self.holder = self.lifeline.pid
+
+    async def end(self) -> None:
+        """End every program of the sandbox and delete its directory."""
+        self.ended = True
+        if self.expiry is not None:
+            self.expiry.cancel()
+        await self.end_programs()
+        await asyncio.to_thread(_delete, self.root)
+
+    async def end_programs(self) -> None:
+        """End every program of the sandbox."""
+        for watched in [*self.running, *self.left]:
+            end_group(watched.pid)
+        if self.holder is not None:
+            await self._end_holder(self.holder)
+        elif not self.isolation.namespaces:
+            await asyncio.to_thread(end_marked, self.marker)
+        for watched in self.left:
+            await watched.end()
+        if self.lifeline is not None:
+            await self.lifeline.end()
+        self.left.clear()
+
+    async def _end_holder(self, holder: int) -> None:
+        """Kill the first process of the sandbox, with which the kernel ends all others, and wait for that."""
+        for first in children_of(holder):
+            with suppress(ProcessLookupError):
+                os.kill(first, signal.SIGKILL)
+        if self.lifeline is None:
+            return
+        self.lifeline.let_go()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_TIMEOUT_S):
+                await self.lifeline.ended()
+
+
+async def _started(
+    words: Sequence[str], env: Mapping[str, str], *, stdin: int | IO[bytes], stdout: int, stderr: int
+) -> Watched:
+    try:
+        return await Watched.start(words, env, stdin=stdin, stdout=stdout, stderr=stderr)
+    except OSError as error:
+        raise SandboxCreateError(f"no process for a local sandbox: {error}") from error
+
+
+def _holds(process: int, sandbox_id: str) -> bool:
+    try:
+        return sandbox_id.encode() in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _delete(root: Path) -> None:
+    for _ in range(MOST_DELETIONS):
+        subprocess.run(["/bin/sh", "-c", DELETE, "sh", str(root)], capture_output=True, check=False)  # noqa: S603  fixed words
+        if not root.exists():
+            return
+    LOG.warning("the directory %s of a local sandbox could not be deleted", root)
