@@ -36,6 +36,8 @@ FAN_OUT_KEY: Final = "fan_out"
 ERROR_ON_ALMOST_SERVERS_KEY: Final = "error_on_almost_servers"
 ERROR_ON_AGENT_WITHOUT_ENVIRONMENT_SERVER_KEY: Final = "error_on_agent_without_environment_server"
 ALLOW_UNSUPPORTED_PAIRING_KEY: Final = "allow_unsupported_pairing"
+ISOLATE_KEY: Final = "isolate"
+IGNORE_REQUIREMENTS_KEY: Final = "ignore_requirements"
 
 RESERVED_KEYS: Final = frozenset(
     {
@@ -80,5 +82,7 @@ RESERVED_KEYS: Final = frozenset(
         "environment_server_name",
         "environment_server_routes",
         "environment_routing_mode",
+        ISOLATE_KEY,
+        IGNORE_REQUIREMENTS_KEY,
     }
 )

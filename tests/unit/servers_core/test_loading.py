@@ -6,7 +6,7 @@ import pytest
 from rollbook.config.instances import server_instances
 from rollbook.errors import MissingPackageError, ServingError
 from rollbook.servers.serving.loading import build_component, class_run_as_script
-from rollbook.servers.serving.requirements import requirement_lines
+from rollbook.servers.serving.requirement_lines import requirement_lines
 from unit.servers_core.stand_ins import APP, configuration, write_component
 
 MAIN = "if __name__ == '__main__':"

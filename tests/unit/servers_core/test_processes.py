@@ -119,7 +119,7 @@ async def test_a_server_that_dies_at_start_is_reported_with_its_exit_code_and_th
 async def test_a_server_that_lacks_a_package_is_reported_with_the_line_that_installs_it(root, tmp_path):
     folder = write_component(root, "needy_child", "import surely_missing.sub\n")
     (folder / "requirements.txt").write_text("surely-missing>=2\n")
-    with pytest.raises(MissingPackageError, match=r"/needy_child needs .*pip install 'surely-missing>=2'"):
+    with pytest.raises(MissingPackageError, match=r"/needy_child asks for .*pip install 'surely-missing>=2'"):
         await ProcessDeployment(configuration({"needy_child": {}}), tmp_path).start()
 
 

@@ -83,8 +83,15 @@ class ServerProcess:
         return self._process.poll()
 
     @classmethod
-    def spawn(cls, instance: ServerInstanceConfig, config_yaml: str, log_dir: Path, pipe: LauncherPipe) -> Self:
-        """Start the instance's entry point in its own folder.
+    def spawn(
+        cls,
+        instance: ServerInstanceConfig,
+        config_yaml: str,
+        log_dir: Path,
+        pipe: LauncherPipe,
+        python: Path | None = None,
+    ) -> Self:
+        """Start the instance's entry point in its own folder, under `python` or else the interpreter that runs us.
 
         Raises:
             ServingError: there is no such entry point, or the configuration is too long for an environment variable.
@@ -100,9 +107,9 @@ class ServerProcess:
         try:
             with log_file.open("ab") as log:
                 process = subprocess.Popen(  # noqa: S603  the interpreter that runs us, on a file of the configuration
-                    [sys.executable, instance.entrypoint],
+                    [str(python or sys.executable), instance.entrypoint],
                     cwd=folder,
-                    env=child_environment(instance.name, config_yaml, pipe),
+                    env={**child_environment(instance.name, config_yaml, pipe), **entered(python)},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -159,6 +166,17 @@ def child_environment(name: str, config_yaml: str, pipe: LauncherPipe) -> Mappin
         LAUNCHER_PIPE_ENV_VAR_NAME: str(pipe.reading),
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(roots + inherited)),
         "PYTHONUNBUFFERED": "1",
+    }
+
+
+def entered(python: Path | None) -> Mapping[str, str]:
+    """Return the variables of a virtual environment that is entered; `python` is its interpreter."""
+    if python is None:
+        return {}
+    folder = str(python.parent)
+    return {
+        "VIRTUAL_ENV": str(python.parent.parent),
+        "PATH": os.pathsep.join([folder, *filter(None, [os.environ.get("PATH")])]),
     }
 
 

@@ -24,7 +24,10 @@ from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.http.addresses import AddressBook
 from rollbook.servers.wire.poster import CONNECT_GRACE_SECONDS, CONNECT_SECONDS, MAX_REPLY_BYTES, Poster
 
-__all__ = ["CONNECT_GRACE_SECONDS", "CONNECT_SECONDS", "MAX_REPLY_BYTES", "Deployment", "post_once"]
+__all__ = ["CONNECT_GRACE_SECONDS", "CONNECT_SECONDS", "MAX_REPLY_BYTES", "Deployment", "Tell", "post_once"]
+
+Tell = Callable[[str], None]
+"""Told one line at a time what takes long while servers start."""
 
 _EMBEDDED: Final = "rollbook.servers.http.embedded_registry"
 

@@ -1,6 +1,7 @@
 """All servers as applications of this process: no child, no port, the same code.
 
 Rules:
+* A server that needs an environment of its own runs in a child process; the others listen for it from then on.
 * Servers are loaded, built and started in the configuration's order, and closed in the reverse one.
 * A component that cannot be loaded, built or started in time is an error that names its instance; nothing is left
   running, an interrupted start included.
@@ -11,6 +12,8 @@ Source: servers.md §2.3, §3.2.
 """
 
 import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -21,7 +24,7 @@ from omegaconf import DictConfig
 from rollbook.config.instances import require_server_instances
 from rollbook.config.parser import set_global_config_dict
 from rollbook.config.types import ServerInstanceConfig
-from rollbook.errors import ConfigError, ServingError
+from rollbook.errors import ServingError
 from rollbook.records.exchange import Exchange, Reply, Upload
 from rollbook.servers.base import SimpleServer
 from rollbook.servers.client import ServerClient
@@ -34,13 +37,17 @@ from rollbook.servers.http.client_pool import (
 )
 from rollbook.servers.http.embedded_registry import EmbeddedServer, register_embedded, unregister_embedded
 from rollbook.servers.http.time_limits import spinup_seconds
+from rollbook.servers.serving.address import address_of
 from rollbook.servers.serving.deployment import (
     CONNECT_GRACE_SECONDS,
     CONNECT_SECONDS,
     MAX_REPLY_BYTES,
+    Tell,
     post_once,
 )
 from rollbook.servers.serving.garbage import Looking, looking_as_before, looking_less
+from rollbook.servers.serving.isolated_servers import IsolatedServers
+from rollbook.servers.serving.isolation import interpreters
 from rollbook.servers.serving.lifespan import Lifespan
 from rollbook.servers.serving.loading import build_component
 from rollbook.servers.serving.open_files import raise_open_file_limit
@@ -50,13 +57,14 @@ from rollbook.servers.wire.poster import Poster
 
 _LOG = logging.getLogger(__name__)
 _HANDLER_THREADS: Final = 256
+_LOGS: Final = Path("results") / "server_logs"
 
 
 class EmbeddedDeployment:
     """Servers that run in this process and event loop.
 
     `connect_grace` and `connect_seconds` are those of `Poster`; they concern foreign servers. `max_reply_bytes` bounds
-    every reply.
+    every reply. Children's logs go to `log_dir`; `tell` is told what is installed for them.
     """
 
     def __init__(
@@ -66,6 +74,8 @@ class EmbeddedDeployment:
         connect_grace: float = CONNECT_GRACE_SECONDS,
         connect_seconds: float = CONNECT_SECONDS,
         max_reply_bytes: int = MAX_REPLY_BYTES,
+        log_dir: Path = _LOGS,
+        tell: Tell = _LOG.warning,
     ) -> None:
         self.global_config_dict = global_config_dict
         self.head_server_config = head_server_config(global_config_dict)
@@ -75,17 +85,22 @@ class EmbeddedDeployment:
         self._addresses = AddressBook(global_config_dict)
         self._running: list[tuple[EmbeddedServer, Lifespan]] = []
         self._looking: Looking | None = None
+        self._log_dir = log_dir
+        self._tell = tell
+        self._children: IsolatedServers | None = None
 
     async def start(self) -> None:
         """Load, build and start every server.
 
         Raises:
             NoServerInstancesError: the configuration declares none.
+            MissingPackageError: a server's packages are missing; names them and what to type.
             ConfigError, ServingError: one of them cannot be served; none is left running.
 
         """
         config = self.global_config_dict
         instances = require_server_instances(config)
+        pythons = await interpreters(config, instances, self._tell)
         set_global_config_dict(config)
         raise_open_file_limit()
         set_global_aiohttp_client(top_level(config))
@@ -94,27 +109,40 @@ class EmbeddedDeployment:
         limiter.total_tokens = max(limiter.total_tokens, _HANDLER_THREADS)
         client = ServerClient(self.head_server_config, config)
         try:
+            await self._start_children([one for one in instances if one.name in pythons], pythons)
             for instance in instances:
-                await self._start(instance, client)
+                if instance.name not in pythons:
+                    await self._start(instance, client)
+            await self._join_children()
             await wait_for_model_endpoints(config)
             self._looking = looking_less()
         except BaseException:
             await self.close()
             raise
 
+    async def _start_children(self, instances: Sequence[ServerInstanceConfig], pythons: Mapping[str, Path]) -> None:
+        """Start the servers that have an interpreter of their own; they come up while the others are built."""
+        if not instances:
+            return
+        self._children = IsolatedServers(self.global_config_dict, self._log_dir)
+        self._children.start(instances, pythons)
+
+    async def _join_children(self) -> None:
+        """Let children reach the servers of this process, and wait until all of them answer."""
+        if self._children is not None:
+            for server, _ in self._running:
+                server.open_port()
+            await self._children.wait_until_up()
+
     async def _start(self, instance: ServerInstanceConfig, client: ServerClient) -> None:
-        if not instance.host or not instance.port or instance.port < 0:
-            raise ConfigError(
-                f"server {instance.name!r} has no address; give it one: "
-                f"++{port_key_of(self.global_config_dict, instance.name)}=<port>"
-            )
+        host, port = address_of(self.global_config_dict, instance)
         app = build_component(instance, lambda served: self._application(served, instance.name, client))
         lifespan = Lifespan(app, instance.name, to_start=spinup_seconds(self.global_config_dict))
         state = await lifespan.startup()
         try:
             server = register_embedded(
-                instance.host,
-                instance.port,
+                host,
+                port,
                 entrance_of(app),
                 name=instance.name,
                 port_key=port_key_of(self.global_config_dict, instance.name),
@@ -131,7 +159,10 @@ class EmbeddedDeployment:
         return server_class(config=config, server_client=client).build_app()
 
     async def close(self) -> None:
-        """Stop every server, last one first; running handlers get half a second, and what a server ends with one."""
+        """Stop every server, children first; running handlers get half a second, and what a server ends with one."""
+        if self._children is not None:
+            await self._children.close()
+            self._children = None
         while self._running:
             server, lifespan = self._running.pop()
             unregister_embedded(server)
@@ -147,7 +178,8 @@ class EmbeddedDeployment:
 
     async def send(self, server: str, path: str, body: bytes | Upload, exchange: Exchange | None = None) -> Reply:
         """POST a JSON body to a server, once; see `Deployment.send`."""
-        return await post_once(self._poster, self._addresses, server, path, body, exchange=exchange)
+        gone = self._children.gone(server) if self._children is not None else None
+        return await post_once(self._poster, self._addresses, server, path, body, exchange=exchange, gone=gone)
 
     async def __aenter__(self) -> Self:
         await self.start()
