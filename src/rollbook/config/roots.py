@@ -52,8 +52,9 @@ def add_search_dirs(dirs: Sequence[str]) -> None:
 
 def put_roots_on_import_path() -> None:
     """Make `resources_servers.<name>.app` and its like importable from every root, the first root first."""
-    missing = [str(root) for root in search_roots() if str(root) not in sys.path]
-    sys.path[:0] = missing
+    roots = [str(root) for root in search_roots()]
+    if [entry for entry in sys.path if entry in roots] != roots:
+        sys.path[:] = roots + [entry for entry in sys.path if entry not in roots]
 
 
 def resolve_read_path(path: str | Path, accept: Callable[[Path], bool] | None = None) -> Path:

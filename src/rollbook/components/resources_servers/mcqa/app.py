@@ -26,7 +26,7 @@ from rollbook import (
 )
 
 
-class MCQAConfig(BaseResourcesServerConfig):
+class MCQAResourcesServerConfig(BaseResourcesServerConfig):
     """`grading_mode`, when given, is used for every row."""
 
     REVERIFY_MODE: ClassVar[ReverifyMode] = ReverifyMode.STATELESS
@@ -70,7 +70,7 @@ class MCQAVerifyResponse(BaseVerifyResponse):
 class MCQAResourcesServer(SimpleResourcesServer):
     """Grades multiple-choice answers."""
 
-    config: MCQAConfig
+    config: MCQAResourcesServerConfig
 
     async def verify(self, body: MCQAVerifyRequest) -> MCQAVerifyResponse:
         """Return the row with reward 1 or 0; masked when the row's own pattern does not compile."""
