@@ -8,12 +8,13 @@ Source: servers.md §8.7.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from rollbook.config.roots import require_read_path
 from rollbook.errors import ConfigError, InputError
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.records.keys import RESPONSES_CREATE_PARAMS_KEY
@@ -31,19 +32,21 @@ class PromptConfig(BaseModel):
     system: str | None = None
 
 
-def load_prompt_config(path: Path) -> PromptConfig:
-    """Read the template at `path`.
+def load_prompt_config(path: str | Path) -> PromptConfig:
+    """Read the template at `path`; a relative one is looked for under the search roots.
 
     Raises:
+        ConfigPathNotFoundError: no root holds it.
         ConfigError: no YAML mapping of `user` and, perhaps, `system`.
 
     """
     import yaml  # noqa: PLC0415  a template is rare; its parser is not paid by every run
 
+    found = require_read_path(path, "prompt template")
     try:
-        return PromptConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return PromptConfig.model_validate(yaml.safe_load(found.read_text(encoding="utf-8")))
     except (yaml.YAMLError, ValidationError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not a prompt template with `user` and, perhaps, `system`: {error}") from error
+        raise ConfigError(f"{found}: not a prompt template with `user` and, perhaps, `system`: {error}") from error
 
 
 def fill_prompt(config: PromptConfig, row: JsonMapping) -> list[JsonObject]:
@@ -70,7 +73,7 @@ def _filled(role: str, template: str, row: JsonMapping) -> str:
         ) from None
 
 
-def apply_prompt_to_row(config: PromptConfig, row: JsonMapping) -> JsonObject:
+def apply_prompt_to_row(row: JsonMapping, config: PromptConfig) -> JsonObject:
     """Return a copy of `row` whose `responses_create_params.input` is the filled template."""
     block = row.get(RESPONSES_CREATE_PARAMS_KEY)
     params: JsonObject = dict(block) if isinstance(block, dict) else {}
@@ -114,7 +117,7 @@ def fill_prompts(config: PromptConfig, rows: Iterable[SourceRow]) -> Iterator[So
             refused.append(source)
             continue
         try:
-            yield replace(source, row=apply_prompt_to_row(config, source.row))
+            yield replace(source, row=apply_prompt_to_row(source.row, config))
         except (KeyError, InputError) as error:
             raise InputError(f"{source.place}: {error.args[0]}") from None
     validate_prompt_compatibility(refused)

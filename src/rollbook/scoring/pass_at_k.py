@@ -51,6 +51,7 @@ def compute_pass_majority_metrics(
 
     `tasks[i]` holds the rollouts of task i in the order of their repeats; `score_fn(rollout)` gives named scores, by
     default `{"accuracy": reward}`. With `answer_key`, majority@k and the share without an answer are computed as well.
+    No tasks have no metrics.
     """
     scores = [[_scores(rollout, score_fn or _accuracy, answer_key) for rollout in rollouts] for rollouts in tasks]
     names = list(dict.fromkeys(name for task in scores for rollout in task for name in rollout))
@@ -63,7 +64,8 @@ def compute_pass_majority_metrics(
         series = _series_of(scores, votes, name)
         for k in range(1, max_k + 1):
             metrics |= _at(series, name, k) | _across_runs(averages, name, k)
-    metrics[PER_SAMPLE_AGGREGATE] = runs
+    if tasks:
+        metrics[PER_SAMPLE_AGGREGATE] = runs
     return metrics, scores, names, max_k
 
 

@@ -33,7 +33,7 @@ def test_a_template_that_a_row_cannot_fill_is_named_with_the_row(text):
 
 def test_a_template_keeps_the_rest_of_the_block():
     row = {"responses_create_params": {"temperature": 1}, "q": "x"}
-    filled = apply_prompt_to_row(PromptConfig(user="{q}"), row)
+    filled = apply_prompt_to_row(row, PromptConfig(user="{q}"))
     assert filled["responses_create_params"] == {"temperature": 1, "input": [{"role": "user", "content": "x"}]}
     assert "input" not in row["responses_create_params"]
 
@@ -58,6 +58,12 @@ def test_a_template_file_that_is_none_is_named(tmp_path, text):
     path.write_text(text)
     with pytest.raises(ConfigError, match=r"prompt\.yaml"):
         load_prompt_config(path)
+
+
+def test_a_template_is_looked_for_under_the_search_roots(tmp_path, monkeypatch):
+    (tmp_path / "prompt.yaml").write_text("user: '{q}'")
+    monkeypatch.setenv("ROLLBOOK_EXTRA_ROOTS", str(tmp_path))
+    assert load_prompt_config("prompt.yaml").user == "{q}"
 
 
 def skill(folder, name, body="text"):

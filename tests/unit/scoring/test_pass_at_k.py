@@ -109,7 +109,7 @@ def test_a_score_that_is_no_number_is_no_score():
 
 
 def test_no_tasks_have_no_metrics():
-    assert compute_pass_majority_metrics([]) == ({"per_sample_aggregate": {}}, [], [], 0)
+    assert compute_pass_majority_metrics([]) == ({}, [], [], 0)
 
 
 def test_the_deviation_inside_tasks_is_the_mean_of_their_sample_deviations():

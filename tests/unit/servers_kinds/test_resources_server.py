@@ -3,6 +3,7 @@ import threading
 import pytest
 from fastapi import Request
 from omegaconf import OmegaConf
+from starlette.responses import JSONResponse
 
 from rollbook.errors import ConfigError, JudgeError
 from rollbook.servers.base import SESSION_ID_KEY
@@ -146,6 +147,14 @@ async def test_a_judge_failure_keeps_the_rest_of_the_instance_config():
     body = Configured.model_validate({**ROW, "instance_config": {"a": 1, "mask_sample": False}})
     reply = await judge_failsafe(verify)(body=body)
     assert b'"instance_config":{"a":1,"mask_sample":true}' in reply.body
+
+
+async def test_a_judge_failure_is_a_json_response():
+    async def verify(body: BaseVerifyRequest) -> BaseVerifyResponse:
+        raise JudgeError("no judge")
+
+    reply = await judge_failsafe(verify)(body=BaseVerifyRequest.model_validate(ROW))
+    assert isinstance(reply, JSONResponse)
 
 
 async def test_a_method_may_wear_the_failsafe_itself():

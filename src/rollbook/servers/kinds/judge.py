@@ -15,7 +15,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
+from starlette.responses import JSONResponse
 
 from rollbook.errors import JudgeError
 from rollbook.records.failure_kinds import JUDGE_FAILED
@@ -81,9 +81,17 @@ def judge_failsafe(verify: Callable[Arguments, Any]) -> Callable[Arguments, Awai
             return await run_in_threadpool(verify, *args, **kwargs)
         except JudgeError as error:
             body = next((value for value in (*args, *kwargs.values()) if _is_body(value)), None)
-            return Response(json_bytes(judge_failed_row(body, error)), media_type="application/json")
+            return JudgeFailed(judge_failed_row(body, error))
 
     return safe
+
+
+class JudgeFailed(JSONResponse):
+    """A masked row as a reply, with HTTP 200."""
+
+    def render(self, content: object) -> bytes:
+        """Encode a row as every other one is, text beyond UTF-8 and numbers beyond 64 bits included."""
+        return json_bytes(content)
 
 
 def _is_body(value: object) -> bool:
