@@ -92,3 +92,9 @@ def test_roots_become_importable_once(here, monkeypatch):
     put_roots_on_import_path()
     put_roots_on_import_path()
     assert sys.path == [str(here), str(PARENT_DIR), "/elsewhere"]
+
+
+def test_roots_are_imported_from_in_their_order_whatever_the_path_held(here, monkeypatch):
+    monkeypatch.setattr(sys, "path", ["/elsewhere", str(here)])
+    put_roots_on_import_path()
+    assert sys.path == [str(here), str(PARENT_DIR), "/elsewhere"]
