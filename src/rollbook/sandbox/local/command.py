@@ -78,7 +78,7 @@ def around(
     Without `keeps_input`, the input of a sandbox without namespaces is the lifeline of its commands.
     """
     isolated = box.holder is not None
-    limits = box.limits.script(cpu_seconds(timeout_s, box.processors), bound_processes=isolated)
+    limits = box.limits.script(cpu_seconds(timeout_s, box.processors), bound_processes=box.isolation.counts_processes)
     script = (IN_NAMESPACES if isolated or keeps_input else PLAIN).format(limits=limits)
     inner = ["/bin/sh", "-c", script, "sh", str(cwd)]
     outer = inner

@@ -9,6 +9,8 @@ Rules:
 
 import functools
 import logging
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +22,7 @@ LOG: Final = logging.getLogger(__name__)
 PROBE_TIMEOUT_S: Final = 10
 FEWEST_PROCESS_NUMBERS: Final = 300
 """What the kernel keeps of the process numbers of a namespace for itself."""
-READY: Final = b"ready\n"
+COUNTS_APART_SINCE: Final = (5, 14)
 
 LOOPBACK_UP: Final = (
     "import fcntl, socket, struct; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
@@ -45,6 +47,8 @@ class Isolation:
     unshare: str = ""
     nsenter: str = ""
     why_not: str = ""
+    counts_processes: bool = False
+    """Whether the kernel counts the processes of a sandbox apart from all others of the user."""
 
     @property
     def namespaces(self) -> bool:
@@ -95,7 +99,12 @@ def _tried(unshare: str | None, nsenter: str | None) -> Isolation:
         return Isolation(why_not=f"namespaces could not be tried: {error}")
     if done.returncode:
         return Isolation(why_not=f"the kernel allows no namespaces: {done.stderr.strip() or done.returncode}")
-    return Isolation(unshare=unshare, nsenter=nsenter)
+    return Isolation(unshare=unshare, nsenter=nsenter, counts_processes=_release() >= COUNTS_APART_SINCE)
+
+
+def _release() -> tuple[int, ...]:
+    """Return the first two numbers of the kernel's version."""
+    return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
 
 
 def _own(*, network: bool) -> list[str]:

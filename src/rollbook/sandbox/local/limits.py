@@ -25,7 +25,7 @@ class Limits:
     memory_mib: int | None = 4096
     file_mib: int = 4096
     open_files: int = 1024
-    processes: int = 512
+    processes: int = 256
 
     def within(self, resources: SandboxResources) -> Self:
         """Return the limits of a sandbox that asked for `resources`."""

@@ -57,7 +57,7 @@ class LocalProvider:
         memory_mib: int | None = 4096,
         file_mib: int = 4096,
         open_files: int = 1024,
-        processes: int = 512,
+        processes: int = 256,
     ) -> None:
         self._workspace_root = workspace_root
         self._network = network
