@@ -9,18 +9,22 @@ Rules:
 Source: servers.md §7.3 (8).
 """
 
-import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 from fastapi import HTTPException
 
 from resources_servers.blackjack.cards import GOAL, Table, dealt, hits, settle, shown, value
-from resources_servers.gymnasium import GymnasiumServer, GymnasiumServerConfig, Observed, Stepped, extract_text
-from rollbook import NeMoGymResponse, current_rollout_id, logical_rollout_id
+from resources_servers.gymnasium import (
+    GymnasiumServer,
+    GymnasiumServerConfig,
+    Observed,
+    Stepped,
+    episode_seed,
+    extract_text,
+)
+from rollbook import NeMoGymResponse
 
 CONFLICT: Final = 409
-_ATTEMPT: Final = re.compile(r"-a[1-9][0-9]*\Z")
 
 
 class BlackjackConfig(GymnasiumServerConfig):
@@ -36,7 +40,7 @@ class BlackjackServer(GymnasiumServer):
 
     async def reset(self, metadata: dict[str, Any], session_id: str) -> Observed:
         """Deal."""
-        table = dealt(self._seed(metadata))
+        table = dealt(episode_seed(metadata, self.config.deal_seed, self.config.name))
         self.session_state[session_id] = table
         return shown(table), {}
 
@@ -58,28 +62,6 @@ class BlackjackServer(GymnasiumServer):
         if value(table.player) > GOAL:
             return None, -1.0, True, False, _info(table, "bust")
         return shown(table), 0.0, False, False, {}
-
-    def _seed(self, metadata: Mapping[str, object]) -> str | None:
-        seed = row_seed(metadata)
-        if seed is not None:
-            return f"row {seed}"
-        rollout = rollout_of(metadata)
-        if self.config.deal_seed is None or rollout is None:
-            return None
-        return f"deal {self.config.deal_seed} {self.config.name} {rollout}"
-
-
-def row_seed(metadata: Mapping[str, object]) -> object:
-    """Return the row's `seed`, or its `metadata.seed`; None when it has neither."""
-    nested = metadata.get("metadata")
-    seed = metadata.get("seed")
-    return nested.get("seed") if seed is None and isinstance(nested, Mapping) else seed
-
-
-def rollout_of(metadata: Mapping[str, object]) -> str | None:
-    """Return the id that all attempts of the request's rollout share, or None when neither it nor its row names one."""
-    known = current_rollout_id()
-    return logical_rollout_id(metadata) if known is None else _ATTEMPT.sub("", known)
 
 
 def _info(table: Table, result: str) -> dict[str, Any]:

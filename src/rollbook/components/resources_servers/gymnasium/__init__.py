@@ -18,6 +18,7 @@ from resources_servers.gymnasium.app import (
     extract_text,
     tool_output,
 )
+from resources_servers.gymnasium.seeds import episode_seed
 
 __all__ = [
     "EnvResetRequest",
@@ -28,6 +29,7 @@ __all__ = [
     "GymnasiumServerConfig",
     "Observed",
     "Stepped",
+    "episode_seed",
     "extract_text",
     "tool_output",
 ]
