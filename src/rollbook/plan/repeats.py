@@ -8,7 +8,6 @@ Source: collection.md §2.5, §2.6.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import msgspec
@@ -22,13 +21,12 @@ from rollbook.records.nesting import not_too_deep
 Value = TypeVar("Value", int, bool)
 
 
-@dataclass(slots=True)
-class PerKey(Generic[Value]):
+class PerKey(msgspec.Struct, Generic[Value]):
     """A setting that may differ by routing key; remembers which keys were used and which names found none."""
 
     setting: Value | Mapping[str, Value]
-    _used: set[str] = field(default_factory=set)
-    _missed: dict[str, None] = field(default_factory=dict)
+    _used: set[str] = msgspec.field(default_factory=set)
+    _missed: dict[str, None] = msgspec.field(default_factory=dict)
 
     def find(self, target: str | None, basis: str | None) -> Value | None:
         """Return the value for a row, or None when no key fits."""
@@ -60,6 +58,8 @@ class PerKey(Generic[Value]):
 def seeded(row: JsonMapping, seed: int) -> JsonObject:
     """Return a copy of `row` with `seed` in the JSON string `responses_create_params.metadata.extra_body`.
 
+    The string is spaced as other collectors space it, so that a plan of theirs and ours are equal byte for byte.
+
     Raises:
         InputError: the string is there and holds no JSON object.
 
@@ -77,6 +77,6 @@ def seeded(row: JsonMapping, seed: int) -> JsonObject:
         raise InputError(
             f"responses_create_params.metadata.extra_body must be a JSON object in a string: {error}"
         ) from None
-    metadata["extra_body"] = msgspec.json.encode(extra_body | {"seed": seed}).decode()
+    metadata["extra_body"] = msgspec.json.format(msgspec.json.encode(extra_body | {"seed": seed}), indent=0).decode()
     params["metadata"] = metadata
     return dict(row) | {RESPONSES_CREATE_PARAMS_KEY: params}

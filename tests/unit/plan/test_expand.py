@@ -39,6 +39,12 @@ def test_v1_repeats_seeds_and_fan_out():
     assert seed_of(rows[2])["top_k"] == 5
 
 
+def test_a_seed_is_written_as_other_collectors_write_it():
+    row = A | {"responses_create_params": {"input": "1", "metadata": {"extra_body": '{"top_k":5}'}}}
+    rows, _ = expand([row], add_seed=True)
+    assert rows[0]["responses_create_params"]["metadata"]["extra_body"] == '{"top_k": 5, "seed": 0}'
+
+
 def test_v2_agent_map_with_a_default():
     rows, expansion = expand([A, B, A], agent_map={"rs": "Z", "_default": "D"})
     assert [who(row) for row in rows] == [(0, 0, "D"), (1, 0, "Z"), (0, 1, "D")]
