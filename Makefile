@@ -12,8 +12,9 @@ $(STAMP): pyproject.toml requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable .
 	touch $(STAMP)
 
-$(VENV)/.installed-test: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[test]'
+$(VENV)/.installed-test: $(STAMP) compat/nemo_gym/pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock \
+	  --editable '.[test]' --editable compat/nemo_gym
 	touch $@
 
 setup: $(STAMP)
@@ -28,7 +29,7 @@ test: $(VENV)/.installed-test
 check: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy src/rollbook
+	$(BIN)/mypy src/rollbook compat/nemo_gym/src/nemo_gym
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/run.py

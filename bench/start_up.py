@@ -13,6 +13,7 @@ from resume import served, write_rows
 CASES = (
     ("python -c pass", (sys.executable, "-c", "pass"), None),
     ("import rollbook", (sys.executable, "-c", "import rollbook"), 50),
+    ("import nemo_gym", (sys.executable, "-c", "import nemo_gym"), 100),
     ("gym --help", (str(GYM), "--help"), 150),
     ("gym eval run --help", (str(GYM), "eval", "run", "--help"), 150),
     ("gym --version", (str(GYM), "--version"), 150),

@@ -1,7 +1,6 @@
 """What an agent derives from, and the bodies of its routes."""
 
 from fastapi import Body as Body
-
 from rollbook import (
     AgentCloseSessionRequest as AgentCloseSessionRequest,
     AgentCloseSessionResponse as AgentCloseSessionResponse,

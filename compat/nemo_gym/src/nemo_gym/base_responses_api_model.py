@@ -1,7 +1,6 @@
 """What a model server derives from."""
 
 from fastapi import Body as Body
-
 from rollbook import (
     BaseResponsesAPIModelConfig as BaseResponsesAPIModelConfig,
     SimpleResponsesAPIModel as SimpleResponsesAPIModel,

@@ -1,7 +1,6 @@
 """The typed parts of a configuration."""
 
 from omegaconf import OmegaConf as OmegaConf
-
 from rollbook import (
     ROLLOUT_PATH_PREFIX as ROLLOUT_PATH_PREFIX,
     TOKEN_CAPTURE_PATH_SEGMENT as TOKEN_CAPTURE_PATH_SEGMENT,

@@ -1,7 +1,6 @@
 """The resolved configuration, and the names of its keys."""
 
 from omegaconf import DictConfig as DictConfig, OmegaConf as OmegaConf
-
 from rollbook import (
     AGENT_REF_KEY_NAME as AGENT_REF_KEY_NAME,
     ATTEMPT_INDEX_KEY_NAME as ATTEMPT_INDEX_KEY_NAME,
