@@ -11,6 +11,7 @@ from typing import Final
 __version__: Final = "0.1.0"
 
 _PUBLIC: Final = {
+    "rollbook.api.failure_rows": "get_max_rollout_attempts is_terminal_failure",
     "rollbook.api.rejudgment": "rejudgment_admission_closed_by",
     "rollbook.api.direct_errors": "DirectCallError InvalidRolloutResult StaleRolloutResult",
     "rollbook.api.reward_profiler": "RewardProfile RewardProfiler",
@@ -25,6 +26,7 @@ _PUBLIC: Final = {
         "BaseNeMoGymCLIConfig E2ERolloutCollectionConfig RolloutAggregationConfig RolloutCollectionConfig "
         "SharedRolloutCollectionConfig"
     ),
+    "rollbook.config.component_root": "component_root",
     "rollbook.config.datasets": "BenchmarkDatasetConfig DatasetConfig",
     "rollbook.config.hub_token": "get_hf_token",
     "rollbook.config.key_names": (
@@ -128,7 +130,11 @@ _PUBLIC: Final = {
     ),
     "rollbook.servers.kinds.judge": "call_judge judge_failsafe reraise_judge_errors",
     "rollbook.servers.kinds.model_server": "BaseResponsesAPIModelConfig SimpleResponsesAPIModel",
-    "rollbook.servers.kinds.observations": "AgentObservation AgentObservationBundle ObservationGap",
+    "rollbook.servers.kinds.observation_joining": "join_model_call_observations",
+    "rollbook.servers.kinds.observations": (
+        "AgentEpisode AgentInvocation AgentObservation AgentObservationBundle ContextCompactionObservation "
+        "ModelCallRef ObservationGap SandboxObservation ToolCallObservation"
+    ),
     "rollbook.servers.kinds.resources_server": (
         "BaseResourcesServerConfig ReverifyMode SimpleResourcesServer overridable"
     ),
@@ -139,6 +145,9 @@ _PUBLIC: Final = {
         "ResourcesSessions ResourcesVerifyRequest"
     ),
     "rollbook.servers.kinds.tool_access": ("DirectHTTPToolAccess MCPConnection MCPToolAccess ToolAccess"),
+    "rollbook.servers.kinds.trajectory": (
+        "TrajectoryModelCall TrajectoryRecord TrajectoryTokenStats TrajectoryToolCall TrajectoryTurn"
+    ),
     "rollbook.servers.kinds.verifier_exercise": "VerifierCaseResult exercise_verifier_fixture",
     "rollbook.servers.kinds.verifier_fixture": "VerifierCase VerifierFixture",
     "rollbook.servers.openai.openai_chat": (

@@ -3,6 +3,10 @@ from rollbook.api.direct_errors import (
     InvalidRolloutResult,
     StaleRolloutResult,
 )
+from rollbook.api.failure_rows import (
+    get_max_rollout_attempts,
+    is_terminal_failure,
+)
 from rollbook.api.rejudgment import (
     rejudgment_admission_closed_by,
 )
@@ -37,6 +41,9 @@ from rollbook.config.collection import (
     RolloutAggregationConfig,
     RolloutCollectionConfig,
     SharedRolloutCollectionConfig,
+)
+from rollbook.config.component_root import (
+    component_root,
 )
 from rollbook.config.datasets import (
     BenchmarkDatasetConfig,
@@ -331,10 +338,19 @@ from rollbook.servers.kinds.model_server import (
     BaseResponsesAPIModelConfig,
     SimpleResponsesAPIModel,
 )
+from rollbook.servers.kinds.observation_joining import (
+    join_model_call_observations,
+)
 from rollbook.servers.kinds.observations import (
+    AgentEpisode,
+    AgentInvocation,
     AgentObservation,
     AgentObservationBundle,
+    ContextCompactionObservation,
+    ModelCallRef,
     ObservationGap,
+    SandboxObservation,
+    ToolCallObservation,
 )
 from rollbook.servers.kinds.resources_server import (
     BaseResourcesServerConfig,
@@ -362,6 +378,13 @@ from rollbook.servers.kinds.tool_access import (
     MCPConnection,
     MCPToolAccess,
     ToolAccess,
+)
+from rollbook.servers.kinds.trajectory import (
+    TrajectoryModelCall,
+    TrajectoryRecord,
+    TrajectoryTokenStats,
+    TrajectoryToolCall,
+    TrajectoryTurn,
 )
 from rollbook.servers.kinds.verifier_exercise import (
     VerifierCaseResult,
@@ -554,6 +577,8 @@ __all__ = [
     "WORKING_DIR",
     "AgentCloseSessionRequest",
     "AgentCloseSessionResponse",
+    "AgentEpisode",
+    "AgentInvocation",
     "AgentObservation",
     "AgentObservationBundle",
     "AgentSeedSessionRequest",
@@ -589,6 +614,7 @@ __all__ = [
     "CleanupHandle",
     "ConfigError",
     "ConfigPathNotFoundError",
+    "ContextCompactionObservation",
     "DatasetConfig",
     "Delivery",
     "DirectCallError",
@@ -619,6 +645,7 @@ __all__ = [
     "MCPToolAccess",
     "MaterializedTask",
     "MissingPackageError",
+    "ModelCallRef",
     "ModelServerRef",
     "NeMoGymAsyncOpenAI",
     "NeMoGymChatCompletion",
@@ -719,6 +746,7 @@ __all__ = [
     "RunManifest",
     "RunTimingReport",
     "SandboxAccess",
+    "SandboxObservation",
     "ServerClient",
     "ServerStatus",
     "ServingError",
@@ -740,6 +768,12 @@ __all__ = [
     "TaskId",
     "TokenIDLogProbMixin",
     "ToolAccess",
+    "ToolCallObservation",
+    "TrajectoryModelCall",
+    "TrajectoryRecord",
+    "TrajectoryTokenStats",
+    "TrajectoryToolCall",
+    "TrajectoryTurn",
     "UnroutedRunError",
     "VerifierCase",
     "VerifierCaseResult",
@@ -755,6 +789,7 @@ __all__ = [
     "capture_key",
     "chat_completion_to_responses_create_params",
     "chat_completions_messages_to_responses_items",
+    "component_root",
     "compute_aggregate_metrics",
     "compute_pass_majority_metrics",
     "compute_subset_metrics",
@@ -768,6 +803,7 @@ __all__ = [
     "get_global_aiohttp_client",
     "get_global_config_dict",
     "get_hf_token",
+    "get_max_rollout_attempts",
     "get_response_json",
     "get_server_url",
     "global_aiohttp_client_exit",
@@ -781,7 +817,9 @@ __all__ = [
     "is_registered",
     "is_rejudgment_failure_of",
     "is_rejudgment_of",
+    "is_terminal_failure",
     "is_unstarted_rollout_row",
+    "join_model_call_observations",
     "journal_path_for",
     "judge_failsafe",
     "load_prompt_config",

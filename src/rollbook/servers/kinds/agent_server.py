@@ -165,6 +165,15 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         """
         return with_unique_names([*self.config.tool_accesses, *request.tool_accesses])
 
+    def rollout_id_from_run(self, body: BaseModel | Mapping[str, object]) -> str | None:
+        """Return the capture key of the attempt that a `/run` body names, or None when it names none.
+
+        Raises:
+            InputError: the body's explicit id may not name a rollout.
+
+        """
+        return rollout_id_from_run(body)
+
     def url_path_for_run(self, url_path: str, body: BaseModel | Mapping[str, object]) -> str:
         """Return `url_path` behind the prefix of the rollout that `body` names, where model calls are observed."""
         return self._prefixed(url_path, rollout_id_from_run(body) or current_rollout_id())
@@ -201,8 +210,16 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
             self.server_client, model_server_name, rollout_id, training_capture=self.config.token_id_capture
         )
 
+    def _model_call_capture_enabled(self) -> bool:
+        """Whether this deployment observes model calls."""
+        return getattr(self.server_client, "observes_model_calls", False) is True
+
+    def _token_id_capture_enabled(self) -> bool:
+        """Whether the tokens of this agent's calls are wanted."""
+        return self.config.token_id_capture
+
     def _prefixed(self, url_path: str, rollout_id: str | None) -> str:
-        if getattr(self.server_client, "observes_model_calls", False) is not True:
+        if not self._model_call_capture_enabled():
             return url_path
         return apply_rollout_prefix(url_path, rollout_id, training_capture=self.config.token_id_capture)
 
