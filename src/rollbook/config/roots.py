@@ -3,6 +3,8 @@
 Rules:
 * A path to read is tried under each root in order, and the first that is there wins; an absolute path is itself.
 * Roots are: the extra ones of the environment, the current directory, the components that come with the package.
+* A path to read is also tried where Python imports components from, so that code finds the files beside it however
+  it was started.
 * A message about a missing file lists the roots that were searched and the names that come close.
 
 Source: servers.md §1.1.
@@ -63,7 +65,7 @@ def resolve_read_path(path: str | Path, accept: Callable[[Path], bool] | None = 
     `accept` can reject a candidate, for example one that is no file.
     """
     wanted = Path(path).expanduser()
-    candidates = [root / wanted for root in search_roots()]
+    candidates = [root / wanted for root in _read_roots()]
     fits = Path.exists if accept is None else accept
     return next((candidate for candidate in candidates if fits(candidate)), candidates[0])
 
@@ -80,7 +82,7 @@ def require_read_path(path: str | Path, what: str, accept: Callable[[Path], bool
         return found
     close = close_paths(path)
     hint = f" Did you mean {' or '.join(close)}?" if close else ""
-    searched = ", ".join(str(root) for root in search_roots())
+    searched = ", ".join(str(root) for root in _read_roots())
     where = f"searched in: {searched}" if not Path(path).is_absolute() else "the path is absolute"
     raise ConfigPathNotFoundError(f"no {what} at {path} ({where}).{hint}")
 
@@ -111,6 +113,14 @@ def _completed(root: Path, parts: Sequence[str], depth: int, name: str) -> Path:
     rest = [name if part == parts[depth] else part.replace(wrong, right) for part in parts[depth + 1 :]]
     mended = Path(*parts[:depth], name, *rest)
     return mended if (root / mended).exists() else Path(*parts[:depth], name)
+
+
+def _read_roots() -> tuple[Path, ...]:
+    """Return the search roots, and before our own components those that come before them on the import path."""
+    *first, own = search_roots()
+    imported = [Path(entry).absolute() for entry in sys.path if entry]
+    shelves = [root for root in imported if (root / "resources_servers").is_dir()]
+    return tuple(dict.fromkeys([*first, *shelves, own]))
 
 
 def _roots_of_environment() -> list[str]:

@@ -86,7 +86,8 @@ def compute_subset_metrics(
 ) -> dict[str, object]:
     """Return `<subset>/<metric>`: the metrics of tasks with one value in `subset_key`, for every value there is.
 
-    A task belongs where its first rollout that has the field says; a task without the field belongs nowhere.
+    A task belongs where its first rollout that has the field says; a task without the field belongs nowhere. Every
+    value is a number: runs one by one are told of all tasks together alone.
     """
     subsets: dict[str, list[Sequence[Mapping[str, Any]]]] = {}
     for rollouts in tasks:
@@ -97,6 +98,7 @@ def compute_subset_metrics(
         f"{subset}/{name}": value
         for subset, members in subsets.items()
         for name, value in compute_pass_majority_metrics(members, score_fn, answer_key)[0].items()
+        if name != PER_SAMPLE_AGGREGATE
     }
 
 

@@ -41,6 +41,15 @@ def test_the_first_root_that_holds_a_path_wins(write, here, monkeypatch):
     assert resolve_read_path("a.yaml", lambda path: path.parent == here) == here / "a.yaml"
 
 
+def test_code_imported_from_a_folder_finds_the_files_beside_it(write, here, monkeypatch):
+    prompt = write("suites/resources_servers/chess/prompts/judge.yaml")
+    monkeypatch.setattr(sys, "path", [str(here / "plain"), str(here / "suites")])
+    assert resolve_read_path("resources_servers/chess/prompts/judge.yaml") == prompt
+    monkeypatch.setattr(sys, "path", [str(PARENT_DIR), str(here / "suites")])
+    write("suites/resources_servers/mcqa/app.py")
+    assert resolve_read_path("resources_servers/mcqa/app.py") == PARENT_DIR / "resources_servers/mcqa/app.py"
+
+
 def test_a_path_that_nothing_holds_is_resolved_under_the_first_root(monkeypatch):
     monkeypatch.setenv("NEMO_GYM_EXTRA_ROOTS", "/one")
     assert str(resolve_read_path("no/such")) == "/one/no/such"

@@ -126,6 +126,11 @@ def test_subsets_are_named_by_the_first_rollout_that_has_the_field():
     assert {name.split("/")[0] for name in metrics} == {"easy", "2"}
 
 
+def test_every_metric_of_a_subset_is_a_number():
+    metrics = compute_subset_metrics([[{"reward": 1, "level": "easy"}, {"reward": 0}]], "level")
+    assert all(isinstance(value, int | float) for value in metrics.values())
+
+
 AGENT_METRICS = {
     "pass@1/accuracy": 1,
     "pass@2/accuracy": 2,
