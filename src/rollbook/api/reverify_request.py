@@ -87,7 +87,9 @@ class ReverificationRequest:
     @property
     def deployment(self) -> Deployment:
         """What answers, not started yet."""
-        return deployment_for(EvaluationRequest(self.collection, self.global_config, self.serve, log_dir=self.log_dir))
+        return deployment_for(
+            EvaluationRequest(self.collection, self.global_config, self.serve, self.observe, log_dir=self.log_dir)
+        )
 
 
 ReverificationResult = ReverifyReport

@@ -23,6 +23,7 @@ from rollbook.config.strays import stray_notes
 
 CONFIG_KEYS: Final = (
     "allow_unsupported_pairing",
+    "isolate",
     "nemo_gym_log_dir",
     "policy_api_key",
     "policy_base_url",

@@ -28,7 +28,7 @@ gym: Final = VerbGroup(
     "gym",
     {
         "eval": Verb("rollbook.cli.eval_group", "Run tasks against servers and score what comes back."),
-        "env": Verb("rollbook.cli.env_group", "Serve environments: start, status, stop, resolve."),
+        "env": Verb("rollbook.cli.env_group", "Serve environments: start, status, stop, test, prefetch, resolve."),
         "dev": Verb("rollbook.cli.dev_group", "Look into saved rollouts: compare."),
         "list": Verb("rollbook.cli.list_group", "List environments, benchmarks, agents, models and resources servers."),
     },

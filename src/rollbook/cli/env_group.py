@@ -14,7 +14,9 @@ command: Final = VerbGroup(
         "start": Verb("rollbook.cli.env_start", "Start the servers of a configuration and keep them up."),
         "status": Verb("rollbook.cli.env_status", "Show the servers of a running deployment."),
         "stop": Verb("rollbook.cli.env_stop", "Stop the deployment that `gym env start` keeps up."),
+        "test": Verb("rollbook.cli.env_test", "Run the tests of components, or check an environment's verifier."),
+        "prefetch": Verb("rollbook.cli.env_prefetch", "Make the environments that a configuration's servers need."),
         "resolve": Verb("rollbook.cli.env_resolve", "Print the configuration as it resolves, secrets masked."),
     },
-    summary="Serve environments: start, status, stop, resolve.",
+    summary="Serve environments: start, status, stop, test, prefetch, resolve.",
 )

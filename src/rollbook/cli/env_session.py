@@ -17,6 +17,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from rollbook.cli.configuration import resolved_configuration
+from rollbook.cli.env_prefetch_session import show_interpreters
 from rollbook.cli.event_loop import in_event_loop
 from rollbook.cli.terminal import note, say, say_json
 from rollbook.config.types import BaseServerConfig
@@ -35,6 +36,9 @@ def keep_environment_up(given: Mapping[str, Any], *, verbose: bool) -> None:
 
     """
     cfg = resolved_configuration(given, settings={}, verbose=verbose)
+    if cfg.get("dry_run"):
+        show_interpreters(cfg, as_json=False)
+        return
     configured = cfg.get("nemo_gym_log_dir")
     log_dir = Path(str(configured)) if configured else Path(str(cfg.get("results_dir") or "results")) / "server_logs"
     in_event_loop(_kept_up(cfg, log_dir))
@@ -42,7 +46,7 @@ def keep_environment_up(given: Mapping[str, Any], *, verbose: bool) -> None:
 
 async def _kept_up(cfg: DictConfig, log_dir: Path) -> None:
     asked_to_end = _told_by_signals()
-    starting = asyncio.ensure_future(start_environment(cfg, log_dir))
+    starting = asyncio.ensure_future(start_environment(cfg, log_dir, tell=note))
     running = await _unless(asked_to_end, starting)
     if running is None:
         return

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from rollbook.cli.flags import config_flags, model_flags, overrides_argument, selector_flags
+from rollbook.cli.flags import config_flags, isolation_flags, model_flags, overrides_argument, selector_flags
 from rollbook.cli.verb import VerbCommand, is_verbose
 
 
@@ -18,6 +18,7 @@ from rollbook.cli.verb import VerbCommand, is_verbose
 @config_flags
 @selector_flags
 @model_flags
+@isolation_flags
 @click.option("--log-dir", "nemo_gym_log_dir", metavar="DIR", help="Where servers write their logs.")
 @overrides_argument
 @click.pass_context

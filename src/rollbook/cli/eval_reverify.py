@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from rollbook.cli.flags import config_flags, flags, model_flags, overrides_argument, selector_flags
+from rollbook.cli.flags import config_flags, flags, isolation_flags, model_flags, overrides_argument, selector_flags
 from rollbook.cli.loading import loading
 from rollbook.cli.verb import VerbCommand, is_verbose, wants_json
 
@@ -116,6 +116,7 @@ _running: Final = flags(
 @config_flags
 @selector_flags
 @_serving
+@isolation_flags
 @_answers
 @_output
 @model_flags

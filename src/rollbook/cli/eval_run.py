@@ -15,6 +15,7 @@ from rollbook.cli.flags import (
     config_flags,
     flags,
     health_check_options,
+    isolation_flags,
     model_flags,
     overrides_argument,
     selector_flags,
@@ -167,6 +168,7 @@ _after: Final = flags(
 @config_flags
 @selector_flags
 @_serving
+@isolation_flags
 @_data
 @model_flags
 @_running

@@ -64,6 +64,22 @@ model_flags: Final = flags(
     click.option("--model-url", "policy_base_url", metavar="URL", help="The policy model's endpoint."),
     click.option("--model-api-key", "policy_api_key", metavar="KEY", help="The policy model's key."),
 )
+isolation_flags: Final = flags(
+    click.option(
+        "--isolate",
+        "isolate",
+        flag_value="unmet",
+        default=None,
+        help="Give components whose packages are missing here an environment and a process of their own.",
+    ),
+    click.option(
+        "--isolate-all",
+        "isolate",
+        flag_value="all",
+        default=None,
+        help="The same for every component that does not ship with Rollbook.",
+    ),
+)
 overrides_argument: Final = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 
 

@@ -129,6 +129,21 @@ def selected_path(shelf: Shelf, selector: str, roots: Sequence[Path] | None = No
     raise _not_found(shelf, selector, candidates, searched)
 
 
+def named_folder(shelf: Shelf, name: str, roots: Sequence[Path] | None = None) -> Path:
+    """Return the folder of a name on a shelf, under the first root that has it; it need hold no configuration.
+
+    Raises:
+        ConfigPathNotFoundError: no root holds it; names the path, close names and the roots (exit code 2).
+
+    """
+    searched = tuple(search_roots() if roots is None else roots)
+    if _SELECTOR.fullmatch(name):
+        for root in searched:
+            if (root / shelf / name).is_dir():
+                return root / shelf / name
+    raise _not_found(shelf, name, [Path(shelf) / name], searched)
+
+
 def _folders(shelf: Shelf, folder: Path) -> Iterator[Path]:
     for child in sorted(folder.iterdir()) if folder.is_dir() else ():
         if not child.is_dir() or child.name.startswith((".", "__")):
@@ -191,18 +206,25 @@ def _implied(shelf: Shelf, selector: str) -> list[Path]:
     return [base / name / "configs" / f"{flavor}.yaml"] if len(parts) <= 2 else []  # noqa: PLR2004  NAME/FLAVOR
 
 
+def _selectors(entry: CatalogEntry) -> Iterator[str]:
+    """Yield what selects a configuration of `entry`: its name, where it has one of its own, and its flavors."""
+    own = entry.path / "config.yaml" if entry.shelf.composes else entry.path / "configs" / f"{entry.path.name}.yaml"
+    if own.is_file():
+        yield entry.name
+    yield from (f"{entry.name}/{flavor}" for flavor in entry.flavors)
+
+
 def _not_found(
     shelf: Shelf, selector: str, candidates: Sequence[Path], roots: Sequence[Path]
 ) -> ConfigPathNotFoundError:
     entries = shelf_entries(shelf, roots)
-    known = [
-        name for entry in entries for name in (entry.name, *(f"{entry.name}/{flavor}" for flavor in entry.flavors))
-    ]
+    known = [name for entry in entries for name in _selectors(entry)]
+    own = next((entry for entry in entries if entry.name == selector), None)
+    flavored = list(_selectors(own)) if own is not None else []
     implied = f"there is no {' or '.join(map(str, candidates))}" if candidates else "a name is NAME or NAME/FLAVOR"
     hint = " For a file use --config." if selector.endswith((".yaml", ".yml")) else ""
     searched = ", ".join(str(root) for root in roots)
-    error = ConfigPathNotFoundError(
-        f"{shelf.flag} {selector}: {implied} (searched in: {searched}).{did_you_mean(selector, known)}{hint}"
-    )
+    close = f" It has {' and '.join(flavored)}." if flavored else did_you_mean(selector, known)
+    error = ConfigPathNotFoundError(f"{shelf.flag} {selector}: {implied} (searched in: {searched}).{close}{hint}")
     error.exit_code = _USAGE_EXIT_CODE
     return error

@@ -3,6 +3,7 @@
 Rules:
 * A standalone agent is one whose `resources_server.name` is `???`; there is at most one.
 * What it replaces keeps `resources_server`, `model_server` and `datasets`; everything else comes from the standalone.
+* An environment server that fronts the standalone alone goes with it: those of what it replaces front the successors.
 * `agent_map` sends the rows of a replaced agent to its successor, and references follow.
 * A command-line override that would be lost in this is an error that names where it belongs.
 
@@ -15,7 +16,8 @@ from typing import Final
 
 import msgspec
 
-from rollbook.config.names import AGENT_MAP_KEY, AGENT_NAME_KEY, AGENTS, FAN_OUT_KEY, MISSING
+from rollbook.config.environments import agents_fronted_by
+from rollbook.config.names import AGENT_MAP_KEY, AGENT_NAME_KEY, AGENTS, ENVIRONMENT_SERVERS, FAN_OUT_KEY, MISSING
 from rollbook.config.overrides import Override, tree_of
 from rollbook.config.pairing import unsupported_agent
 from rollbook.config.tree import Tree, block_of, blocks, laid_over, mapping_at, repoint_agents, stem_of
@@ -87,7 +89,8 @@ def _composed(
     products: dict[str, str],
     overrides: Sequence[Override],
 ) -> Tree:
-    result = {name: value for name, value in tree.items() if name != standalone.name and name not in products}
+    gone = {standalone.name, *products, *_fronting_alone(tree, standalone.name)}
+    result = {name: value for name, value in tree.items() if name not in gone}
     again = _overrides_of_standalone(standalone, overrides)
     for name, _, block in bound:
         _refuse_lost_overrides(name, products[name], standalone, overrides)
@@ -98,6 +101,12 @@ def _composed(
     renamed = {old: new for old, new in products.items() if old != new}
     repoint_agents(result, renamed)
     return _with_rows_following(result, renamed)
+
+
+def _fronting_alone(tree: Tree, agent: str) -> list[str]:
+    """Return the environment servers that front `agent` and nobody else: what it becomes is fronted already."""
+    found = ((name, agents_fronted_by(block)) for name, _, block in blocks(tree, ENVIRONMENT_SERVERS))
+    return [name for name, fronted in found if fronted == (agent,)]
 
 
 def _overrides_of_standalone(standalone: _Standalone, overrides: Sequence[Override]) -> Tree:

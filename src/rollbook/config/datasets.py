@@ -23,6 +23,7 @@ class License(StrEnum):
     CC_BY_4 = "Creative Commons Attribution 4.0 International"
     CC_BY_SA_4 = "Creative Commons Attribution-ShareAlike 4.0 International"
     CC_BY_SA_4_SHORT = "CC BY-SA 4.0"
+    CC_BY_SA_4_SPDX = "CC-BY-SA-4.0"
     CC_BY_NC_3 = "CC BY-NC 3.0"
     NVIDIA_INTERNAL = "NVIDIA Internal Use Only, Do Not Distribute"
     NVIDIA_EVALUATION = "NVIDIA Evaluation Dataset License Agreement"

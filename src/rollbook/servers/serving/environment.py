@@ -7,6 +7,7 @@ Rules:
 Source: servers.md §2.3, §10.2.
 """
 
+import logging
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +20,13 @@ from omegaconf import DictConfig
 from rollbook.config.types import BaseServerConfig
 from rollbook.servers.http.waiting import until
 from rollbook.servers.serving.child_process import ServerProcess, signal_group
+from rollbook.servers.serving.deployment import Tell
 from rollbook.servers.serving.processes import ProcessDeployment
 from rollbook.servers.serving.state_file import KnownProcess, known_process, read_state, state_path, write_state
 from rollbook.servers.serving.status import InstanceStatus
 from rollbook.servers.serving.webserver import head_server_config
 
+_LOG = logging.getLogger(__name__)
 _KILL_SECONDS: Final = 2.0
 
 
@@ -68,7 +71,9 @@ class StopReport:
     killed: tuple[str, ...]
 
 
-async def start_environment(config: DictConfig, log_dir: Path, *, state_dir: Path | None = None) -> RunningEnvironment:
+async def start_environment(
+    config: DictConfig, log_dir: Path, *, state_dir: Path | None = None, tell: Tell = _LOG.warning
+) -> RunningEnvironment:
     """Start every server of `config` as a process, and return when all are ready; see `ProcessDeployment.start`."""
     path = state_path(head_server_config(config), state_dir)
     written = False
@@ -79,7 +84,7 @@ async def start_environment(config: DictConfig, log_dir: Path, *, state_dir: Pat
         write_state(path, known_process("launcher", os.getpid()), servers)
         written = True
 
-    running = RunningEnvironment(ProcessDeployment(config, log_dir, on_spawned=write_down), path)
+    running = RunningEnvironment(ProcessDeployment(config, log_dir, on_spawned=write_down, tell=tell), path)
     try:
         await running.deployment.start()
     except BaseException:

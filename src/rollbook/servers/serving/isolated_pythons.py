@@ -20,7 +20,6 @@ from rollbook.errors import ConfigError
 from rollbook.servers.serving.deployment import Tell
 from rollbook.servers.serving.install_command import RunCommand, run_command
 from rollbook.servers.serving.installers import installer
-from rollbook.servers.serving.isolation import Component
 from rollbook.servers.serving.own_distributions import own_lines
 from rollbook.servers.serving.requirement_lines import asked
 from rollbook.servers.serving.requirements import Needs
@@ -33,7 +32,7 @@ _PATIENCE_SECONDS: Final = 1800.0
 
 async def pythons_for(
     config: Mapping[str, object] | DictConfig,
-    components: Sequence[Component],
+    components: Sequence[Needs],
     tell: Tell,
     run: RunCommand | None = None,
     *,
@@ -48,17 +47,17 @@ async def pythons_for(
     if not components:
         return {}
     for one in components:
-        if one.needs.unknown:
-            raise ConfigError(f"no environment can be made for {one.needs.component}: {one.needs.unknown}")
+        if one.unknown:
+            raise ConfigError(f"no environment can be made for {one.component}: {one.unknown}")
     shop = _shop(config, tell, run or run_command)
     found: dict[Path, Path] = {}
     for one in components:
-        present = one.needs.folder / ".venv" / "bin" / "python"
+        present = one.folder / ".venv" / "bin" / "python"
         if config.get("skip_venv_if_present") and present.is_file():
-            found[one.needs.folder] = present
+            found[one.folder] = present
         else:
-            contents = _contents(one.needs, config, shop, for_tests=for_tests)
-            found[one.needs.folder] = await shop.python_for(contents, one.needs.component)
+            contents = _contents(one, config, shop, for_tests=for_tests)
+            found[one.folder] = await shop.python_for(contents, one.component)
     return found
 
 

@@ -88,7 +88,7 @@ async def interpreters(config: DictConfig, instances: Sequence[ServerInstanceCon
     folders = {one.name: one.dir_path for one in instances if (one.dir_path / one.entrypoint).is_file()}
     components = {folder: component_in(folder) for folder in dict.fromkeys(folders.values())}
     refuse_unmet(config, components.values())
-    isolated = [one for one in components.values() if is_isolated(one, isolation)]
+    isolated = [one.needs for one in components.values() if is_isolated(one, isolation)]
     if not isolated:
         return {}
     from rollbook.servers.serving.isolated_pythons import pythons_for  # noqa: PLC0415  most runs install nothing
@@ -126,7 +126,7 @@ def _ways_out(lacking: Sequence[Component]) -> str:
     lines = "; ".join(f"{one.needs.component} asks for {', '.join(one.lacking)}" for one in lacking)
     wanted = dict.fromkeys(text.partition(" (")[0] for one in lacking for text in one.lacking)
     return (
-        f"this Python has not what is asked for: {lines}. Install it (pip install "
-        f"{' '.join(map(shlex.quote, wanted))}), have an environment made for it (--isolate), or, where it can do "
-        f"without, run it as it is (++{IGNORE_REQUIREMENTS_KEY}=true)"
+        f"packages are missing: {lines}. Install them here (pip install {' '.join(map(shlex.quote, wanted))}), have an "
+        f"environment made for them (--isolate), or, where they are not needed, go on without "
+        f"(++{IGNORE_REQUIREMENTS_KEY}=true)"
     )

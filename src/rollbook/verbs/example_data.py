@@ -1,0 +1,58 @@
+"""Whether a component's example data are whole: rows, what they amount to, and what came of them once.
+
+Rules:
+* Five example rows, as many saved rollouts, and metrics that speak of as many rows.
+* Everything that is wrong is told at once, with its file and line.
+
+Source: servers.md §10.2.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+_ROWS: Final = 5
+_METRICS_COUNT: Final = "Number of examples"
+
+
+def example_problems(folder: Path) -> tuple[str, ...]:
+    """Return what is wrong with the example data of the component in `folder`."""
+    data = folder / "data"
+    return (
+        *_rows(data / "example.jsonl"),
+        *_rows(data / "example_rollouts.jsonl"),
+        *_metrics(data / "example_metrics.json"),
+    )
+
+
+def _rows(path: Path) -> Iterator[str]:
+    if not path.is_file():
+        yield f"{path} is missing"
+        return
+    lines = [line for line in path.read_bytes().splitlines() if line.strip()]
+    if len(lines) != _ROWS:
+        yield f"{path} has {len(lines)} rows; it is to have {_ROWS}"
+    for number, line in enumerate(lines, start=1):
+        if not _is_object(line):
+            yield f"{path}:{number}: no JSON object"
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _metrics(path: Path) -> Iterator[str]:
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        yield f"{path} is missing"
+    except ValueError:
+        yield f"{path}: no JSON"
+    else:
+        count = found.get(_METRICS_COUNT) if isinstance(found, dict) else None
+        if count != _ROWS:
+            yield f"{path}: {_METRICS_COUNT!r} is {count}; it is to be {_ROWS}"

@@ -1,0 +1,136 @@
+"""Whether the verifier of an environment gives the rewards that its fixture says.
+
+Rules:
+* A name is an environment's, a benchmark's or a resources server's; the manifest of the first two says which resources
+  server judges, and between which ends rewards lie.
+* The module that serves is loaded as it is to be served; what it exports as `VERIFIER_FIXTURE` is exercised.
+
+Source: servers.md §8.12, §10.2.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+import msgspec
+import yaml
+
+from rollbook.config.catalog import Shelf, named_folder
+from rollbook.config.names import RESOURCES_SERVERS
+from rollbook.config.roots import search_roots
+from rollbook.config.types import ServerInstanceConfig
+from rollbook.errors import ConfigError, VerifierFixtureError
+from rollbook.records.json_values import JsonObject
+from rollbook.servers.kinds.verifier_exercise import exercise_verifier_fixture
+from rollbook.servers.kinds.verifier_fixture import VerifierFixture
+from rollbook.servers.serving.loading import build_component
+
+Kind = Literal["environment", "benchmark"]
+_KINDS: Final = {"environment": Shelf.ENVIRONMENT, "benchmark": Shelf.BENCHMARK}
+_EXPORTED: Final = "VERIFIER_FIXTURE"
+_ENTRY_POINT: Final = "app.py"
+
+
+class Verifier(msgspec.Struct, frozen=True):
+    """A verifier to check: the folder of its resources server, and what its manifest says of rewards."""
+
+    name: str
+    folder: Path
+    low: float = 0.0
+    high: float = 1.0
+    higher_is_better: bool = True
+    determinism: Literal["seeded", "stochastic", "unknown"] = "unknown"
+
+
+class VerifierCheck(msgspec.Struct, frozen=True):
+    """What came of a check: the cases that were asked, and what is wrong, if anything is."""
+
+    verifier: Verifier
+    cases: tuple[JsonObject, ...] = ()
+    problem: str = ""
+
+    def as_json(self) -> JsonObject:
+        """Return it as a report holds it."""
+        server = f"{RESOURCES_SERVERS}/{self.verifier.folder.name}"
+        return {
+            "name": self.verifier.name,
+            "resources_server": server,
+            "whole": not self.problem,
+            "cases": list(self.cases),
+            "problem": self.problem or None,
+        }
+
+
+def verifier_named(name: str, kind: Kind | None = None) -> Verifier:
+    """Return the verifier that `name` stands for; `kind` says on which shelf it lies, where several have it.
+
+    Raises:
+        ConfigPathNotFoundError: no root holds the name.
+        ConfigError: its manifest cannot be read, or names no resources server.
+
+    """
+    shelves = [_KINDS[kind]] if kind else [*_KINDS.values()]
+    for shelf in shelves:
+        folder = next((root / shelf / name for root in search_roots() if (root / shelf / name).is_dir()), None)
+        if folder is not None:
+            return _of_manifest(name, folder)
+    if kind:
+        named_folder(_KINDS[kind], name)
+    return Verifier(name, named_folder(Shelf.RESOURCES_SERVER, name))
+
+
+def _of_manifest(name: str, folder: Path) -> Verifier:
+    path = folder / "manifest.yaml"
+    try:
+        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{folder} has no manifest.yaml, which says which resources server judges") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+    server = told.get("resources_server") if isinstance(told, dict) else None
+    if not isinstance(server, str):
+        raise ConfigError(f"{path} names no resources_server; nothing of {name} can be checked")
+    reward = told.get("reward") or {}
+    low, high = reward.get("range") or (0.0, 1.0)
+    better, determinism = bool(reward.get("higher_is_better", True)), str(told.get("determinism", "unknown"))
+    ends = float(low), float(high)
+    return Verifier(name, named_folder(Shelf.RESOURCES_SERVER, server), *ends, better, cast("Any", determinism))
+
+
+def _exported(folder: Path) -> object:
+    instance = ServerInstanceConfig(folder.name, RESOURCES_SERVERS, folder.name, {"entrypoint": _ENTRY_POINT})
+    build_component(instance, lambda served: served)
+    module = sys.modules[f"{RESOURCES_SERVERS}.{folder.name}.{Path(_ENTRY_POINT).stem}"]
+    return getattr(module, _EXPORTED, None)
+
+
+async def verifier_check(verifier: Verifier, *, update_expected: bool = False) -> VerifierCheck:
+    """Ask the verifier every case of its fixture; with `update_expected` its file is written anew.
+
+    Raises:
+        MissingPackageError, ServingError: its module cannot be loaded.
+
+    """
+    fixture = _exported(verifier.folder)
+    if not isinstance(fixture, VerifierFixture):
+        return VerifierCheck(verifier, problem=f"{verifier.folder / _ENTRY_POINT} exports no {_EXPORTED}")
+    try:
+        results = await exercise_verifier_fixture(
+            fixture,
+            reward_range=(verifier.low, verifier.high),
+            higher_is_better=verifier.higher_is_better,
+            determinism=verifier.determinism,
+            update_expected=update_expected,
+        )
+    except VerifierFixtureError as error:
+        return VerifierCheck(verifier, problem=str(error))
+    cases: list[JsonObject] = [
+        {
+            "name": one.name,
+            "kind": str(one.kind),
+            "rewards": list(one.observed_rewards),
+            "error": one.observed_error,
+        }
+        for one in results
+    ]
+    return VerifierCheck(verifier, tuple(cases))
