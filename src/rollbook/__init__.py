@@ -144,6 +144,9 @@ _PUBLIC: Final = {
         "ResourcesCloseSessionResponse ResourcesSeedSessionRequest ResourcesSeedSessionResponse "
         "ResourcesSessions ResourcesVerifyRequest"
     ),
+    "rollbook.servers.kinds.sandboxed_agents": (
+        "restricted_network_policy sandbox_server_url seed_mcp_servers verify_agent_response"
+    ),
     "rollbook.servers.kinds.tool_access": ("DirectHTTPToolAccess MCPConnection MCPToolAccess ToolAccess"),
     "rollbook.servers.kinds.trajectory": (
         "TrajectoryModelCall TrajectoryRecord TrajectoryTokenStats TrajectoryToolCall TrajectoryTurn"

@@ -373,6 +373,12 @@ from rollbook.servers.kinds.resources_sessions import (
     ResourcesSessions,
     ResourcesVerifyRequest,
 )
+from rollbook.servers.kinds.sandboxed_agents import (
+    restricted_network_policy,
+    sandbox_server_url,
+    seed_mcp_servers,
+    verify_agent_response,
+)
 from rollbook.servers.kinds.tool_access import (
     DirectHTTPToolAccess,
     MCPConnection,
@@ -846,9 +852,12 @@ __all__ = [
     "resolve_read_path",
     "resolve_rollout_owner",
     "resolve_rollout_path",
+    "restricted_network_policy",
     "rollout_context",
     "rollout_id_from_run",
     "rollout_path_prefix",
+    "sandbox_server_url",
+    "seed_mcp_servers",
     "set_cookies",
     "set_global_aiohttp_client",
     "set_global_config_dict",
@@ -857,6 +866,7 @@ __all__ = [
     "stage_skills",
     "training_variant_of",
     "validate_failure_kind",
+    "verify_agent_response",
 ]
 
 __version__: str

@@ -23,6 +23,7 @@ _PUBLIC: Final = {
     "rollbook.sandbox.cpu_caps": "CPU_CAP_ENV_VARS cpu_cap_env",
     "rollbook.sandbox.images": "rewrite_image",
     "rollbook.sandbox.local.provider": "LocalProvider",
+    "rollbook.sandbox.process_supervisor": "DEFAULT_CLEANUP_TIMEOUT exec_timeout",
     "rollbook.sandbox.provider": (
         "ConnectableProvider SandboxProvider SandboxPtySession SupportsBackgroundServices SupportsDisconnect "
         "SupportsPauseResume SupportsPortForwarding SupportsRuntimeRequirements SupportsSandboxEndpoint "

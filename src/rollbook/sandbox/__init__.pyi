@@ -37,6 +37,10 @@ from rollbook.sandbox.images import (
 from rollbook.sandbox.local.provider import (
     LocalProvider,
 )
+from rollbook.sandbox.process_supervisor import (
+    DEFAULT_CLEANUP_TIMEOUT,
+    exec_timeout,
+)
 from rollbook.sandbox.provider import (
     ConnectableProvider,
     SandboxProvider,
@@ -77,6 +81,7 @@ from rollbook.sandbox.values import (
 
 __all__ = [
     "CPU_CAP_ENV_VARS",
+    "DEFAULT_CLEANUP_TIMEOUT",
     "ApptainerProvider",
     "AsyncSandbox",
     "AsyncSandboxCompose",
@@ -114,6 +119,7 @@ __all__ = [
     "SupportsSharedStorage",
     "cpu_cap_env",
     "create_provider",
+    "exec_timeout",
     "get_provider_class",
     "list_providers",
     "register_provider",

@@ -209,7 +209,7 @@ class AsyncSandbox:
             raise self._cannot("resume a sandbox")
         await self._provider.resume(self.handle)
 
-    async def serialize(self, *, scope: str | None = None) -> dict[str, Any]:
+    async def serialize(self, *, scope: str | None = None) -> dict[str, object]:
         """Return what `connect` takes: JSON.
 
         Raises:

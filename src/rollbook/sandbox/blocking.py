@@ -161,7 +161,7 @@ class Sandbox:
         """Let the programs go on."""
         self._ask(self._sandbox.resume)
 
-    def serialize(self, *, scope: str | None = None) -> dict[str, Any]:
+    def serialize(self, *, scope: str | None = None) -> dict[str, object]:
         """Return what `connect` takes: JSON."""
         return self._ask(lambda: self._sandbox.serialize(scope=scope))
 

@@ -19,7 +19,7 @@ DEFAULT_METADATA_KEY: Final = "default_metadata"
 
 def resolve_provider_config(
     value: object, named_configs: Mapping[str, object] | None = None
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, dict[str, object]]:
     """Return `{provider name: its arguments}`.
 
     Args:

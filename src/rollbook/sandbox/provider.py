@@ -215,7 +215,7 @@ class SupportsSandboxPty(Protocol):
 class ConnectableProvider(Protocol):
     """A provider whose sandboxes another process can reach."""
 
-    async def serialize_handle(self, handle: SandboxHandle, scope: str | None = None) -> dict[str, Any]:
+    async def serialize_handle(self, handle: SandboxHandle, scope: str | None = None) -> dict[str, object]:
         """Return a descriptor: JSON that `connect` of another process takes."""
         ...
 

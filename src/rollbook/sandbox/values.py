@@ -64,7 +64,7 @@ class SandboxSpec:
     metadata: Mapping[str, str] = field(default_factory=dict)
     resources: SandboxResources = field(default_factory=SandboxResources)
     entrypoint: list[str] | None = None
-    provider_options: dict[str, Any] = field(default_factory=dict)
+    provider_options: dict[str, object] = field(default_factory=dict)
     ports: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:

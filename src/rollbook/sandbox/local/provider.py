@@ -176,7 +176,7 @@ class LocalProvider:
         """
         return opened_terminal(self._live(handle), session_id)
 
-    async def serialize_handle(self, handle: SandboxHandle, scope: str | None = None) -> dict[str, Any]:
+    async def serialize_handle(self, handle: SandboxHandle, scope: str | None = None) -> dict[str, object]:
         """Return what another process of this machine and this user reaches the sandbox by."""
         del scope
         box = self._live(handle)
