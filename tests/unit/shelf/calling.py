@@ -54,7 +54,7 @@ def message(text):
     return {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
 
 
-def tool_call(name, call_id="call_1", **arguments):
+def tool_call(name, call_id="call_1", /, **arguments):
     return {"type": "function_call", "call_id": call_id, "name": name, "arguments": json.dumps(arguments)}
 
 
