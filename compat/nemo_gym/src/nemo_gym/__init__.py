@@ -11,13 +11,13 @@ Source: servers.md §1.1, §13.3.
 import rollbook
 from rollbook import (
     CACHE_DIR as CACHE_DIR,
-    PARENT_DIR as PARENT_DIR,
     RESULTS_DIR as RESULTS_DIR,
     ROOT_DIR as ROOT_DIR,
     WORKING_DIR as WORKING_DIR,
     __version__ as __version__,
 )
 
+PARENT_DIR = rollbook.component_root()
 __package_name__ = "nemo_gym"
 
 rollbook.refuse_to_shadow("nemo-gym", "rollbook-nemo-gym")

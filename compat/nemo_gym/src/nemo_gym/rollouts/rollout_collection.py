@@ -29,4 +29,6 @@ from rollbook import (
     RolloutCollectionHelper as RolloutCollectionHelper,
     RunTimingReport as RunTimingReport,
     SharedRolloutCollectionConfig as SharedRolloutCollectionConfig,
+    get_max_rollout_attempts as get_max_rollout_attempts,
+    is_terminal_failure as is_terminal_failure,
 )
