@@ -79,7 +79,7 @@ class GymnasiumServer(SimpleResourcesServer):
         app.post("/reset")(self.reset_session)
         app.post("/step")(self.step_session)
         app.post("/aggregate_metrics")(self.aggregate_metrics)
-        app.get("/reverify_mode")(self.reverify_mode)
+        app.get("/reverify_mode")(self.get_reverify_mode)
         return app
 
     @abstractmethod

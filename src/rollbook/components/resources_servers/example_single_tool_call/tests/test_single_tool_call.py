@@ -25,7 +25,7 @@ def closing(name="s1", episode=EPISODE):
         ([tool_call("get_weather", city="Oslo")], 1.0),
         ([tool_call("get_weather")], 1.0),
         ([REASONING, "I look.", tool_call("get_weather", city="Oslo"), "It is cold."], 1.0),
-        ([tool_call("get_news"), tool_call("get_weather", call_id="call_2", city="Lima")], 1.0),
+        ([tool_call("get_news"), tool_call("get_weather", "call_2", city="Lima")], 1.0),
         ([tool_call("get_weather_report", city="Oslo")], 0.0),
         ([tool_call("Get_Weather", city="Oslo")], 0.0),
         (["get_weather(Oslo)"], 0.0),

@@ -100,7 +100,7 @@ async def test_episodes_that_run_side_by_side_do_not_mix():
 async def test_tool_calls_are_answered_in_the_info():
     async with served(built(Counting)) as session:
         await session.ok("/reset", ROW)
-        reply = await session.ok("/step", step(tool_call("look", call_id="c7")))
+        reply = await session.ok("/step", step(tool_call("look", "c7")))
     assert reply["info"] == {"tool_outputs": [{"call_id": "c7", "output": "1"}]}
 
 
@@ -132,5 +132,5 @@ def test_the_text_of_a_response_is_that_of_all_its_messages():
     ("result", "text"), [("as it is", "as it is"), ({"letters": ["G"]}, '{"letters": ["G"]}'), (None, "null")]
 )
 def test_a_tools_result_is_text_or_becomes_json(result, text):
-    call = NeMoGymResponseFunctionToolCall.model_validate(tool_call("look", call_id="c1"))
+    call = NeMoGymResponseFunctionToolCall.model_validate(tool_call("look", "c1"))
     assert tool_output(call, result) == {"call_id": "c1", "output": text}
