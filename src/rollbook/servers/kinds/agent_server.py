@@ -156,6 +156,19 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         """
         return self._agent_sessions.active(request.session.get(AGENT_SESSION_ID_KEY))
 
+    def _agent_session_id_from_request(self, request: Request) -> str | None:
+        """Return the session that a request's cookie is bound to; None outside of one."""
+        return request.session.get(AGENT_SESSION_ID_KEY)
+
+    def _require_agent_session(self, agent_session_id: str) -> AgentSessionState:
+        """Return the state of an open session; `agent_session` holds it as well.
+
+        Raises:
+            HTTPException: 409; the session is closed, closing, half set up, or forgotten.
+
+        """
+        return self._agent_sessions.open_state(agent_session_id)
+
     def effective_tool_accesses(self, request: AgentSeedSessionRequest) -> list[ToolAccess]:
         """Return the accesses of the configuration, then those of the request.
 

@@ -187,6 +187,20 @@ class AgentSessions:
                 raise _conflict(cookie, "is gone")
             yield session.state
 
+    def open_state(self, name: str) -> AgentSessionState:
+        """Return the state of an open session, which may be closed while it is used.
+
+        Raises:
+            HTTPException: 409; the session is closed, closing, half set up, or forgotten.
+
+        """
+        self._refuse_cookie(name, name)
+        session = self._sessions[name]
+        session.refuse_unless_open(name)
+        if session.state is None:
+            raise _conflict(name, "is gone")
+        return session.state
+
     def _refuse_cookie(self, cookie: str | None, name: str) -> None:
         self._forget_old_receipts()
         if cookie is None:
