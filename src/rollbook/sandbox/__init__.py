@@ -25,7 +25,7 @@ _PUBLIC: Final = {
     "rollbook.sandbox.local.provider": "LocalProvider",
     "rollbook.sandbox.process_supervisor": "DEFAULT_CLEANUP_TIMEOUT exec_timeout",
     "rollbook.sandbox.provider": (
-        "ConnectableProvider SandboxProvider SandboxPtySession SupportsBackgroundServices SupportsDisconnect "
+        "ConnectableProvider SandboxProvider SandboxPtySession SupportsBackgroundServices "
         "SupportsPauseResume SupportsPortForwarding SupportsRuntimeRequirements SupportsSandboxEndpoint "
         "SupportsSandboxNetwork SupportsSandboxPty SupportsSharedStorage"
     ),

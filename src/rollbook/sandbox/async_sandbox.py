@@ -20,7 +20,6 @@ from rollbook.sandbox.provider import (
     ConnectableProvider,
     SandboxProvider,
     SupportsBackgroundServices,
-    SupportsDisconnect,
     SupportsPauseResume,
     SupportsSandboxEndpoint,
 )
@@ -232,9 +231,7 @@ class AsyncSandbox:
                 await self._provider.aclose()
 
     async def disconnect(self) -> None:
-        """Let go of the sandbox and let it live, for whoever has its descriptor."""
-        if isinstance(self._provider, SupportsDisconnect):
-            await self._provider.disconnect(self.handle)
+        """Let go of the sandbox, for whoever has its descriptor; an owned provider ends."""
         self._handle = None
         await self.stop()
 

@@ -158,15 +158,6 @@ class SupportsPauseResume(Protocol):
 
 
 @runtime_checkable
-class SupportsDisconnect(Protocol):
-    """A provider that holds something for every sandbox that it is connected to."""
-
-    async def disconnect(self, handle: SandboxHandle) -> None:
-        """Let go of the sandbox, and let it live."""
-        ...
-
-
-@runtime_checkable
 class SandboxPtySession(Protocol):
     """One program on a terminal."""
 

@@ -12,12 +12,12 @@ import logging
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import PIPE
-from typing import IO, Final
+from typing import Final
 
 from rollbook.errors import SandboxCreateError
 from rollbook.sandbox.local.ending import children_of, end_group, end_marked
@@ -41,8 +41,8 @@ LOG: Final = logging.getLogger(__name__)
 class Box:
     """A sandbox as this process knows it.
 
-    `holder` is the process number that holds its namespaces, where there are any; `lifeline` is that process when it
-    was started here. `left` are commands that were asked to leave services behind.
+    `holder` is the process that holds its namespaces, where there are any. `left` are commands that were asked to leave
+    services behind.
     """
 
     sandbox_id: str
@@ -53,8 +53,7 @@ class Box:
     workdir: Path
     env: Mapping[str, str] = field(default_factory=dict)
     processors: float = 1.0
-    holder: int | None = None
-    lifeline: Watched | None = None
+    holder: Watched | None = None
     running: set[Watched] = field(default_factory=set)
     left: list[Watched] = field(default_factory=list)
     terminals: dict[str, object] = field(default_factory=dict)
@@ -72,7 +71,7 @@ class Box:
         """Whether commands can run in it."""
         if self.ended or not self.root.is_dir():
             return False
-        return self.holder is None or _holds(self.holder, self.sandbox_id)
+        return self.holder is None or self.holder.code is None
 
     def environment(self, command_id: str, env: Mapping[str, str] | None) -> dict[str, str]:
         """Return the whole environment of a command."""
@@ -96,15 +95,15 @@ class Box:
             return
         words = self.isolation.holder(self.sandbox_id, self.limits.processes, network=self.network)
         env = self.environment("holder", None)
-        self.lifeline = await _started(words, env, stdin=PIPE, stdout=PIPE, stderr=PIPE)
         try:
+            self.holder = await Watched.start(words, env, stdin=PIPE, stdout=PIPE, stderr=PIPE)
             async with asyncio.timeout(timeout_s):
-                ready = await self.lifeline.spoke()
-        except TimeoutError:
-            ready = False
+                ready = await self.holder.spoke()
+        except OSError as error:
+            why = str(error) or f"not ready within {timeout_s} s"
+            raise SandboxCreateError(f"no process for a local sandbox: {why}") from error
         if not ready:
-            raise SandboxCreateError(f"no namespaces for a local sandbox: {self.lifeline.err.text().strip()}")
-        self.holder = self.lifeline.pid
+            raise SandboxCreateError(f"no namespaces for a local sandbox: {self.holder.err.text().strip()}")
 
     async def end(self) -> None:
         """End every program of the sandbox and delete its directory."""
@@ -116,45 +115,27 @@ class Box:
 
     async def end_programs(self) -> None:
         """End every program of the sandbox."""
-        for watched in [*self.running, *self.left]:
+        for watched in self.running:
             end_group(watched.pid)
         if self.holder is not None:
-            await self._end_holder(self.holder)
+            await _end_holder(self.holder)
         elif not self.isolation.namespaces:
             await asyncio.to_thread(end_marked, self.marker)
         for watched in self.left:
             await watched.end()
-        if self.lifeline is not None:
-            await self.lifeline.end()
         self.left.clear()
 
-    async def _end_holder(self, holder: int) -> None:
-        """Kill the first process of the sandbox, with which the kernel ends all others, and wait for that."""
-        for first in children_of(holder):
-            with suppress(ProcessLookupError):
-                os.kill(first, signal.SIGKILL)
-        if self.lifeline is None:
-            return
-        self.lifeline.let_go()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(END_TIMEOUT_S):
-                await self.lifeline.ended()
 
-
-async def _started(
-    words: Sequence[str], env: Mapping[str, str], *, stdin: int | IO[bytes], stdout: int, stderr: int
-) -> Watched:
-    try:
-        return await Watched.start(words, env, stdin=stdin, stdout=stdout, stderr=stderr)
-    except OSError as error:
-        raise SandboxCreateError(f"no process for a local sandbox: {error}") from error
-
-
-def _holds(process: int, sandbox_id: str) -> bool:
-    try:
-        return sandbox_id.encode() in Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return False
+async def _end_holder(holder: Watched) -> None:
+    """Kill the first process of a sandbox, with which the kernel ends all others, and wait for that."""
+    for first in children_of(holder.pid):
+        with suppress(ProcessLookupError):
+            os.kill(first, signal.SIGKILL)
+    holder.let_go()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_TIMEOUT_S):
+            await holder.ended()
+    await holder.end()
 
 
 def _delete(root: Path) -> None:

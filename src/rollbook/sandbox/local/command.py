@@ -83,7 +83,7 @@ def around(
     inner = ["/bin/sh", "-c", script, "sh", str(cwd)]
     outer = inner
     if box.holder is not None:
-        outer = box.isolation.inside(box.holder, inner, network=box.network, outlives=outlives)
+        outer = box.isolation.inside(box.holder.pid, inner, network=box.network, outlives=outlives)
     return [*outer, *words]
 
 

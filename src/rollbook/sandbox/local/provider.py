@@ -14,7 +14,7 @@ import secrets
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rollbook.errors import SandboxCreateError, SandboxError
 from rollbook.sandbox.local import paths
@@ -66,6 +66,8 @@ class LocalProvider:
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
         """Make a directory and, where the kernel allows it, namespaces.
+
+        The handle's `raw` holds `workspace`, the directory as a path, and `isolation`, what holds in a sentence.
 
         Raises:
             SandboxCreateError: the directory or the namespaces could not be made.
@@ -148,10 +150,6 @@ class LocalProvider:
         if box := self._boxes.pop(handle.sandbox_id, None):
             await box.end()
 
-    async def disconnect(self, handle: SandboxHandle) -> None:
-        """Let the sandbox live when this provider ends; it ends with this process all the same."""
-        self._boxes.pop(handle.sandbox_id, None)
-
     async def aclose(self) -> None:
         """End every sandbox that this provider still holds."""
         for box in [*self._boxes.values()]:
@@ -176,34 +174,6 @@ class LocalProvider:
         """
         return opened_terminal(self._live(handle), session_id)
 
-    async def serialize_handle(self, handle: SandboxHandle, scope: str | None = None) -> dict[str, object]:
-        """Return what another process of this machine and this user reaches the sandbox by."""
-        del scope
-        box = self._live(handle)
-        return {
-            "sandbox_id": box.sandbox_id,
-            "directory": str(box.root),
-            "workdir": str(box.workdir),
-            "holder": box.holder,
-            "network": box.network,
-            "env": dict(box.env),
-        }
-
-    async def connect(self, descriptor: Mapping[str, Any]) -> SandboxHandle:
-        """Return the sandbox that a descriptor names.
-
-        Raises:
-            SandboxCreateError: it is gone, or the descriptor is none of this provider's.
-
-        """
-        if descriptor.get("sandbox_id") in self._boxes:
-            return self._handle(self._boxes[descriptor["sandbox_id"]])
-        box = self._described(descriptor)
-        if not box.alive:
-            raise SandboxCreateError(f"the local sandbox {box.sandbox_id} is gone, or of another machine")
-        self._boxes[box.sandbox_id] = box
-        return self._handle(box)
-
     async def _box(self, spec: SandboxSpec) -> Box:
         isolation = await asyncio.to_thread(isolation_here)
         sandbox_id = f"local-{secrets.token_hex(8)}"
@@ -223,24 +193,9 @@ class LocalProvider:
             processors=spec.resources.cpu or os.cpu_count() or 1,
         )
 
-    def _described(self, descriptor: Mapping[str, Any]) -> Box:
-        try:
-            return Box(
-                sandbox_id=descriptor["sandbox_id"],
-                root=Path(descriptor["directory"]),
-                isolation=isolation_here(),
-                limits=self._limits,
-                network=descriptor["network"],
-                workdir=Path(descriptor["workdir"]),
-                env=dict(descriptor["env"]),
-                processors=os.cpu_count() or 1,
-                holder=descriptor["holder"],
-            )
-        except (KeyError, TypeError) as error:
-            raise SandboxCreateError(f"no descriptor of a local sandbox: {dict(descriptor)}") from error
-
     def _handle(self, box: Box) -> SandboxHandle:
-        return SandboxHandle(sandbox_id=box.sandbox_id, provider_name=self.name, raw=box)
+        held = box.isolation.describe(network=box.network)
+        return SandboxHandle(box.sandbox_id, self.name, {"workspace": box.root, "isolation": held})
 
     def _live(self, handle: SandboxHandle) -> Box:
         box = self._boxes.get(handle.sandbox_id)

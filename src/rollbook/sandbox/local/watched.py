@@ -93,8 +93,9 @@ class Watched(asyncio.SubprocessProtocol):
         return self._spoke.done()
 
     async def end(self) -> None:
-        """Kill the process and its group, and take its last words."""
-        end_group(self.pid)
+        """Kill the process, while it runs, with its group, and take its last words."""
+        if self.code is None:
+            end_group(self.pid)
         self.let_go()
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
