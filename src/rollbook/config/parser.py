@@ -190,13 +190,17 @@ def forget_global_config_dict() -> None:
     _Process.cfg = None
 
 
-def get_first_server_config_dict(global_config_dict: DictConfig, instance_name: str) -> DictConfig:
+def get_first_server_config_dict(
+    global_config_dict: DictConfig | Mapping[str, object], instance_name: str
+) -> DictConfig:
     """Return the innermost mapping of an instance.
 
     Raises:
         ServerRefNotFoundError: no such instance; names the close ones.
 
     """
+    if not isinstance(global_config_dict, DictConfig):
+        global_config_dict = _as_config(global_config_dict, "the given configuration")
     return first_block(global_config_dict, instance_name)
 
 
