@@ -51,6 +51,18 @@ def test_a_field_of_the_wrong_type_names_instance_and_field():
         instance_config(Picky, one({"limit": "many"}), "picky")
 
 
+def test_a_misspelt_key_is_named_with_the_one_that_is_close(caplog):
+    instance_config(Picky, one({"limit": 1, "limt": 2}), "picky")
+    assert "server 'picky' ignores the key 'limt'" in caplog.text
+    assert "did you mean 'limit'?" in caplog.text
+
+
+def test_what_a_block_tells_its_reader_is_no_misspelt_key(caplog):
+    told = {"description": "Picks.", "value": "Pickier models", "verified": False, "verified_url": "https://a.example"}
+    instance_config(Picky, one({"limit": 1} | told), "picky")
+    assert caplog.text == ""
+
+
 def test_the_head_server_listens_on_11000_of_loopback_unless_told_otherwise():
     assert head_server_config(OmegaConf.create({})).model_dump() == {
         "host": "127.0.0.1",
