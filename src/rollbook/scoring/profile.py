@@ -8,6 +8,7 @@ Rules:
 Source: collection.md §6.4 (3 to 7), §9.4.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -89,7 +90,7 @@ class LabelProfile(Generic[_Origin]):
         self._task: Task[_Origin] | None = None
         self._sample = sample
         self._told: dict[int, Task[_Origin]] = {}
-        self._shown: Task[_Origin] | None = None
+        self._asked: deque[Task[_Origin]] = deque()
         self._rows: list[Text] = []
         self._origins: list[tuple[_Origin, int]] = []
         self._left = _HELD
@@ -160,10 +161,10 @@ class LabelProfile(Generic[_Origin]):
         return sample_of(first) if shown is None else shown
 
     def _expected(self, task: int) -> int | None:
-        """Return how many rollouts were planned of the task whose entry goes out next."""
-        shown = self._shown = self._told.pop(task, None)
-        return None if shown is None else max(shown.planned - shown.masked, shown.measured)
+        """Return how many rollouts were planned of a task whose entry goes out soon."""
+        told = self._told.pop(task)
+        self._asked.append(told)
+        return max(told.planned - told.masked, told.measured)
 
     def _take_entry(self, entry: bytes) -> None:
-        assert self._shown is not None  # noqa: S101  an entry is made of rows that were added
-        self._on_entry(self._shown, entry)
+        self._on_entry(self._asked.popleft(), entry)

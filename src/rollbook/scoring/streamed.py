@@ -10,10 +10,10 @@ Source: collection.md §6.4.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
-from itertools import compress, pairwise
-from operator import itemgetter, lt
-from typing import Any, Final, NoReturn
+from collections.abc import Callable, Sequence
+from itertools import chain, compress, count, pairwise
+from operator import itemgetter, lt, ne
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -22,19 +22,25 @@ from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject
 from rollbook.scoring.across_repeats import across_repeats
 from rollbook.scoring.aggregate import AggregateMetrics, default_key_metrics
+from rollbook.scoring.entry_layout import COMPACT, Layout
 from rollbook.scoring.performance import PerfColumns
 from rollbook.scoring.repeats import entries_of
 from rollbook.scoring.streamed_repeats import Repeats, described
-from rollbook.scoring.streamed_shape import Flat, Names, RowShape, Text, relaid
+from rollbook.scoring.streamed_shape import HEAD, Flat, Names, RowShape, Text, relaid
 from rollbook.scoring.streamed_tasks import TaskEntries
+from rollbook.scoring.task_figures import Column
 
 Sink = Callable[[bytes], object]
-"""Takes the entry of one task: a JSON object, compact."""
+"""Takes the entry of one task, a JSON object; tasks come in order."""
 Expected = Callable[[int], int | None]
-"""How many rollouts of a task were planned; tasks are asked for in order, each right before its entry goes out."""
+"""How many rollouts of a task were planned; tasks are asked for in order, each before its entry goes out."""
 Shown = Callable[[int, Text], msgspec.Raw]
 """What an entry shows of a task, by its number and the first of its rows that measure."""
 _BEFORE_ALL: Final = (-1, -1)
+_MOST_ROWS: Final = 512
+_MOST_CELLS: Final = 1 << 15
+_MOST_HELD: Final = 1 << 18
+"""Rows that wait, as numbers and with what is shown of their tasks, so that many tasks are ended in each step."""
 _TASK: Final = itemgetter(0)
 
 
@@ -45,25 +51,31 @@ def _unknown(task: int) -> int | None:  # noqa: ARG001  nothing is known of any 
 class StreamedMetrics:
     """The metrics of rows that are added in (task, rollout) order.
 
-    Each task's entry goes to `sink` once its last row was added. `expected` says how many rollouts of a task were
-    planned; where it does not know, those at hand are taken for all. `shown` says what an entry shows of its task;
-    without it, the first row that measures, light.
+    Each task's entry, laid out by `layout`, goes to `sink` some time after its last row was added. `expected` says how
+    many rollouts of a task were planned; where it does not know, those at hand are taken for all. `shown` says what an
+    entry shows of its task; without it, the first row that measures, light.
     """
 
-    def __init__(self, sink: Sink, expected: Expected = _unknown, shown: Shown | None = None) -> None:
+    def __init__(
+        self, sink: Sink, expected: Expected = _unknown, shown: Shown | None = None, layout: Layout = COMPACT
+    ) -> None:
         self._sink = sink
         self._expected = expected
         self._shown = shown
+        self._layout = layout
         self._shape = RowShape()
         self._names: Names = ()
-        self._entries = TaskEntries(())
+        self._entries = TaskEntries((), layout)
         self._repeats = Repeats()
         self._perf = PerfColumns()
         self._masked_indices: set[int] = set()
         self._counts = _Counts()
         self._last = _BEFORE_ALL
         self._rows: list[Flat] = []
-        self._first: Text = b""
+        self._most_rows = _MOST_ROWS
+        self._firsts: list[Text] = []
+        self._shown_last = -1
+        self._held = 0
 
     def add(self, row: Text) -> None:
         """Take one row in: its JSON text, with or without its bulk.
@@ -77,66 +89,77 @@ class StreamedMetrics:
 
     def add_all(self, texts: Sequence[Text]) -> None:
         """Take rows in, as `add` does one: so many of them as may be held together."""
-        shape, rows = self._shape, self._rows
-        there = len(rows)
-        read = shape.read_all(texts)
-        if shape.names is not self._names:
-            rows = self._rename()
+        read = self._shape.read_all(texts)
+        if self._shape.names is not self._names:
+            self._rename()
         if not read:
             return
-        self._check_order(read)
-        if rows and read[-1][0] == rows[0][0]:
-            self._first = self._first or _first_measured(read, texts)
-            rows += read
-            return
-        rows += read
-        first_open = bisect_left(rows, read[-1][0], key=_TASK)
-        ended, self._rows = rows[:first_open], rows[first_open:]
-        firsts = [b""] * there + list(texts)
-        if self._first:
-            firsts[next(at for at, row in enumerate(rows) if not row[2])] = self._first
-        self._end_tasks(ended, firsts)
-        self._first = _first_measured(self._rows, firsts[first_open:])
+        columns = list(zip(*read, strict=True))
+        self._check_order(columns)
+        self._note_firsts(columns, texts)
+        self._rows += read
+        if len(self._rows) > self._most_rows or self._held > _MOST_HELD:
+            self._end_tasks()
 
-    def _rename(self) -> list[Flat]:
+    def _rename(self) -> None:
         """Lay the rows that wait as the next ones are."""
         before, self._names = self._names, self._shape.names
         self._repeats.settle(before)
         self._rows = [relaid(row, before, self._names) for row in self._rows]
-        self._entries = TaskEntries(self._names)
-        return self._rows
+        self._entries = TaskEntries(self._names, self._layout)
+        self._most_rows = min(_MOST_ROWS, _MOST_CELLS // (HEAD + len(self._names)))
 
-    def _check_order(self, rows: Sequence[Flat]) -> None:
-        keys = [row[:2] for row in rows]
+    def _check_order(self, columns: Sequence[Column]) -> None:
+        keys = list(zip(columns[0], columns[1], strict=True))
         if not (self._last < keys[0] and all(map(lt, keys, keys[1:]))):
             _refuse_disorder([self._last, *keys])
         self._last = keys[-1]
 
-    def _end_tasks(self, rows: Sequence[Flat], texts: Sequence[Text]) -> None:
-        """Take in the rows of whole tasks; `texts` are theirs, or those of the first of each task that measures."""
-        if not rows:
+    def _note_firsts(self, columns: Sequence[Column], texts: Sequence[Text]) -> None:
+        """Keep of each task what is shown: of its first row that measures."""
+        tasks, at = columns[0], list(range(len(texts)))
+        if any(columns[2]):
+            measured = [not masked for masked in columns[2]]
+            tasks, at = tuple(compress(tasks, measured)), list(compress(at, measured))
+        if not tasks:
             return
-        columns = list(zip(*rows, strict=True))
+        firsts = [texts[one] for one in compress(at, map(ne, tasks, chain((self._shown_last,), tasks)))]
+        self._shown_last = tasks[-1]
+        self._firsts += map(self._shape.sample, firsts) if self._shown is None else firsts
+        self._held += sum(map(len, self._firsts[len(self._firsts) - len(firsts) :]))
+
+    def _end_tasks(self, *, all_of_them: bool = False) -> None:
+        """Take in the rows that wait, but for those of the last task, which may go on."""
+        rows, last = self._rows, self._rows[-1][0]
+        if not all_of_them and rows[0][0] == last:
+            return
+        first_open = len(rows) if all_of_them else bisect_left(rows, last, key=_TASK)
+        self._rows = rows[first_open:]
+        columns = list(zip(*rows[:first_open], strict=True))
         self._add_perfs(columns[3])
         if any(columns[2]):
             measured = [not masked for masked in columns[2]]
             self._note_masked(columns, measured)
             columns = [tuple(compress(column, measured)) for column in columns]
-            texts = list(compress(texts, measured))
-            if not texts:
-                return
+        if columns[0]:
+            self._end_measured(columns)
+
+    def _end_measured(self, columns: Sequence[Column]) -> None:
+        """Take in the rows of whole tasks, all of which measure."""
         tasks = columns[0]
-        self._counts.measured += len(tasks)
         self._repeats.add(columns, self._names)
-        starts = [0, *(at for at, (one, other) in enumerate(pairwise(tasks), 1) if one != other)]
+        starts = [0, *compress(count(1), map(ne, tasks, tasks[1:]))]
+        self._counts.measured += len(tasks)
         self._counts.measured_tasks += len(starts)
         found = [tasks[start] for start in starts]
-        firsts = [texts[start] for start in starts]
-        samples = map(self._shape.sample, firsts) if self._shown is None else map(self._shown, found, firsts)
-        for entry in self._entries.entries(columns, starts, samples, map(self._expected, found)):
+        shown, self._firsts = self._firsts[: len(starts)], self._firsts[len(starts) :]
+        self._held = sum(map(len, self._firsts))
+        samples = list(map(self._shown, found, shown)) if self._shown is not None else shown
+        planned = list(map(self._expected, found))
+        for entry in self._entries.entries(columns, starts, samples, planned):
             self._sink(entry)
 
-    def _note_masked(self, columns: Sequence[tuple[Any, ...]], measured: Sequence[bool]) -> None:
+    def _note_masked(self, columns: Sequence[Column], measured: Sequence[bool]) -> None:
         masked = [not one for one in measured]
         self._masked_indices.update(compress(columns[1], masked))
         self._counts.masked += sum(masked)
@@ -151,8 +174,8 @@ class StreamedMetrics:
 
     def end(self) -> AggregateMetrics:
         """Return the metrics, without the entries of tasks, which the sink has by then; no row comes after this."""
-        rows, self._rows = self._rows, []
-        self._end_tasks(rows, [self._first] * len(rows))
+        if self._rows:
+            self._end_tasks(all_of_them=True)
         self._repeats.settle(self._names)
         coverage, perf = self._counts.coverage(), self._perf.summary()
         if not self._counts.measured:
@@ -188,11 +211,6 @@ class _Counts:
             "coverage/measured_tasks": self.measured_tasks,
             "coverage/fully_masked_tasks": self.masked_tasks,
         }
-
-
-def _first_measured(rows: Iterable[Flat], texts: Iterable[Text]) -> Text:
-    """Return the text of the first row that measures; nothing where none does."""
-    return next((text for row, text in zip(rows, texts, strict=True) if not row[2]), b"")
 
 
 def _refuse_disorder(keys: Sequence[tuple[int, int]]) -> NoReturn:

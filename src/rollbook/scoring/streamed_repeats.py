@@ -44,20 +44,14 @@ class Repeats:
         ]
         self._waiting.clear()
         self._cells = 0
-        places: dict[int, list[int]] = {}
-        for at, rollout in enumerate(rollouts):
-            try:
-                places[rollout].append(at)
-            except KeyError:
-                places[rollout] = [at]
-        for rollout, at_places in places.items():
-            self._rows[rollout] = self._rows.get(rollout, 0) + len(at_places)
+        for rollout, here in _places(rollouts):
+            found = [_taken(values, here) for values in numbers]
+            self._rows[rollout] = self._rows.get(rollout, 0) + len(_taken(rollouts, here))
             columns = self._columns.setdefault(rollout, {})
-            for name, values in zip(names, numbers, strict=True):
-                found = [values[at] for at in at_places]
-                found = [value for value in found if value is not None] if None in found else found
-                if found:
-                    _column(columns, name).extend(found)
+            for name, values in zip(names, found, strict=True):
+                there = [value for value in values if value is not None] if None in values else values
+                if there:
+                    _column(columns, name).extend(there)
 
     def indices(self) -> set[int]:
         """Return the rollout indices of the rows that were settled."""
@@ -71,6 +65,25 @@ class Repeats:
             )
             for index in sorted(self._columns)
         ]
+
+
+def _places(rollouts: list[int]) -> Iterable[tuple[int, slice | list[int]]]:
+    """Return each rollout index with where it is in `rollouts`; tasks mostly have the same ones, in order."""
+    repeats = len(rollouts) if rollouts[0] not in rollouts[1:] else rollouts.index(rollouts[0], 1)
+    first = rollouts[:repeats]
+    if rollouts == first * (len(rollouts) // repeats):
+        return [(rollout, slice(at, None, repeats)) for at, rollout in enumerate(first)]
+    places: dict[int, list[int]] = {}
+    for at, rollout in enumerate(rollouts):
+        try:
+            places[rollout].append(at)
+        except KeyError:
+            places[rollout] = [at]
+    return places.items()
+
+
+def _taken(values: list[Any], here: slice | list[int]) -> list[Any]:
+    return values[here] if isinstance(here, slice) else [values[at] for at in here]
 
 
 def described(repeats: Iterable[RepeatColumns]) -> JsonObject:

@@ -41,7 +41,7 @@ from rollbook.verbs.light_rows import (
     results_by_server,
     stamped,
 )
-from rollbook.verbs.metrics_file import LOCALLY_KEY, NOTE_KEY, LocalEntry, write_metrics
+from rollbook.verbs.metrics_file import LOCALLY_KEY, NOTE_KEY, LocalEntry, some_at_a_time, write_metrics
 from rollbook.verbs.result_counts import result_counts, share_of
 
 T = TypeVar("T")
@@ -118,7 +118,10 @@ def local(entry: JsonObject, group: ServerResults, plan: Planned, share: ScoreSh
     """Return the entry of a server that did not answer, with metrics that are computed here."""
     complete = share.expected == group.rows
     by_task = {} if complete else plan.by_task(group.server)
-    return LocalEntry(locally(entry), group.body.rows, by_task.get, lambda metrics: with_share(metrics, share))
+    rows = group.body.rows
+    return LocalEntry(
+        locally(entry), lambda: some_at_a_time(rows()), by_task.get, lambda metrics: with_share(metrics, share)
+    )
 
 
 def locally(entry: JsonObject) -> JsonObject:

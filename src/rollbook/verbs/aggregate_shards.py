@@ -8,11 +8,12 @@ Rules:
 Source: collection.md §6.2, §6.3, §10.4; cases RC-77, RC-81, RC-82, RC-84; vectors V18, V19.
 """
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import merge
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Final, Self
 
@@ -32,7 +33,7 @@ from rollbook.scoring.streamed import Expected
 from rollbook.verbs.aggregate import with_share
 from rollbook.verbs.light_rows import BodyFile, BodyWriter, Serving, labels, light_row
 from rollbook.verbs.merged_run import Merged, write_merged
-from rollbook.verbs.metrics_file import LOCALLY_KEY, NOTE_KEY, LocalEntry
+from rollbook.verbs.metrics_file import LOCALLY_KEY, NOTE_KEY, LocalEntry, some_at_a_time
 from rollbook.verbs.placed_rows import PlacedRows
 from rollbook.verbs.result_counts import counted_at, share_of
 from rollbook.verbs.shard_coverage import GroupReport, coverages, group_headline, summed
@@ -42,6 +43,7 @@ from rollbook.verbs.shard_zeros import ShardZeros, ZeroAt
 from rollbook.verbs.status import read_run
 
 _DAMAGES_TOLD: Final = 20
+_AT_ONCE: Final = 512
 _TOP: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -80,7 +82,11 @@ def read_shards(
         except NoRunError:
             notes.append(f"{output} holds no rollout, and is passed over")
             continue
-        rules = replace(reading.rules, retry_terminal_timeouts=True) if retry_terminal_timeouts else reading.rules
+        rules = (
+            msgspec.structs.replace(reading.rules, retry_terminal_timeouts=True)
+            if retry_terminal_timeouts
+            else reading.rules
+        )
         faults = reading.faults
         shards.append(Shard(reading.paths, reading.history.standings, rules, is_damaged=bool(faults)))
         notes += [f"{fault.place}: {fault.what}" for fault in faults[:_DAMAGES_TOLD]]
@@ -102,7 +108,7 @@ def _planned_only(inventory: Path) -> Shard:
     return Shard(_Inventory(inventory), standings, DEFAULT_RULES, is_inventory=True)
 
 
-class _Inventory(RunPaths):
+class _Inventory(RunPaths, frozen=True):
     """The paths of a plan that lies apart from its results."""
 
     @property
@@ -160,23 +166,27 @@ class Aggregation:
 
     def rows(self, group: MetricsGroup) -> Iterator[bytes]:
         """Yield the rows of a group in order: results as they were saved, and what stands for zeros."""
+        return chain.from_iterable(self.pieces(group))
+
+    def pieces(self, group: MetricsGroup) -> Iterator[list[bytes]]:
+        """Yield the same, some at a time."""
         if not self._imputed[group.name]:
             return self._results(group)
-        return self._with_zeros(group)
+        return some_at_a_time(self._with_zeros(group))
 
-    def _results(self, group: MetricsGroup) -> Iterator[bytes]:
-        places = [(shard.standings.table.offsets, shard.standings.table.lengths) for shard in self._shards]
-        lines = [None if rows is None else rows.at for rows in self._lines]
-        for shard, row in zip(group.shards, group.rows, strict=True):
-            at, (offsets, lengths) = lines[shard], places[shard]
-            if at is not None:
-                yield at(offsets[row], lengths[row])
+    def _results(self, group: MetricsGroup) -> Iterator[list[bytes]]:
+        for start in range(0, len(group.rows), _AT_ONCE):
+            here = slice(start, start + _AT_ONCE)
+            for shard, rows in _of_one_shard(group.shards[here], group.rows[here]):
+                lines, table = self._lines[shard], self._shards[shard].standings.table
+                if lines is not None:
+                    yield from lines.pieces(_taken(table.offsets, rows), _taken(table.lengths, rows))
 
     def _with_zeros(self, group: MetricsGroup) -> Iterator[bytes]:
         carried: set[str] = set()
-        for line in self._results(group):
+        for line in chain.from_iterable(self._results(group)):
             carried.update(_TOP.decode(line))
-        results = zip(group.keys, self._results(group), strict=True)
+        results = zip(group.keys, chain.from_iterable(self._results(group)), strict=True)
         zeros = ((zero.key, self._zeros.row(zero, carried)) for zero in self._zeros_of(group))
         for _, row in merge(results, zeros):
             yield row
@@ -197,7 +207,7 @@ class Aggregation:
         """Return the entry of a group whose metrics are computed here; `why` its server did not compute them."""
         return LocalEntry(
             self.head(group) | why | {LOCALLY_KEY: True, NOTE_KEY: note},
-            lambda: self.rows(group),
+            lambda: self.pieces(group),
             self.expected(group),
             lambda metrics: self.with_share(group, metrics),
         )
@@ -228,7 +238,7 @@ class Aggregation:
             return ((zero.key, zero.at.one.reward) for zero in merge(*map(self._zeros_of, groups)))
 
         headline = group_headline(groups, self._shards, zeros, min_coverage)
-        coverage = summed(replace(found[group.name], unplanned=group.unplanned) for group in groups)
+        coverage = summed(msgspec.structs.replace(found[group.name], unplanned=group.unplanned) for group in groups)
         first = groups[0]
         return GroupReport(self._labels[first.name], first.name if first.is_served else None, coverage, *headline)
 
@@ -240,6 +250,23 @@ class Aggregation:
 
         """
         return write_merged(output, self.groups, self._shards, self._lines, at)
+
+
+def _of_one_shard(shards: "array[int]", rows: "array[int]") -> Iterator[tuple[int, "array[int]"]]:
+    """Yield rows that follow each other and are of one shard, with its number."""
+    begin = 0
+    for shard, alike in groupby(shards):
+        stop = begin + sum(1 for _ in alike)
+        yield shard, rows[begin:stop]
+        begin = stop
+
+
+def _taken(column: "array[int]", rows: "array[int]") -> Sequence[int]:
+    """Return what a column says of rows."""
+    first, count = rows[0], len(rows)
+    if rows == array("I", range(first, first + count)):
+        return column[first : first + count]
+    return list(map(column.__getitem__, rows))
 
 
 def _opened(output: Path, holding: ExitStack) -> PlacedRows | None:

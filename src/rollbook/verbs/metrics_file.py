@@ -7,8 +7,7 @@ Rules:
 Source: collection.md §1.10, §6.4.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -18,6 +17,7 @@ from rollbook.ledger.whole_file import whole_file
 from rollbook.records.codec import encode
 from rollbook.records.json_values import JsonObject
 from rollbook.scoring.aggregate import AggregateMetrics
+from rollbook.scoring.entry_layout import Layout
 from rollbook.scoring.streamed import Expected, StreamedMetrics
 
 LOCALLY_KEY: Final = "computed_locally"
@@ -25,8 +25,8 @@ NOTE_KEY: Final = "note"
 _GROUPS: Final = "group_level_metrics"
 _NEWLINE: Final = b"\n"
 _AT_ENTRY: Final = b"\n  "
-_OPENED: Final = b"[\n  [\n    ["
-_CLOSED: Final = b"\n    ]\n  ]\n]"
+_AT_TASK: Final = b"\n      "
+_LAYOUT: Final = Layout(3)
 _TASKS_AT_ONCE: Final = 64
 _HELD: Final = 1 << 16
 """After so many bytes it is looked whether it is over."""
@@ -36,15 +36,14 @@ class AggregationOverError(Exception):
     """Whoever wanted the metrics does not want them any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalEntry:
-    """An entry whose metrics are computed here, of `rows` in (task, rollout) order.
+class LocalEntry(msgspec.Struct, frozen=True):
+    """An entry whose metrics are computed here, of `rows` in (task, rollout) order, some at a time.
 
     `expected` says how many rollouts of a task were planned, `covered` adds to the metrics what they cover.
     """
 
     head: JsonObject
-    rows: Callable[[], Iterator[bytes]]
+    rows: Callable[[], Iterator[Sequence[bytes]]]
     expected: Expected
     covered: Callable[[JsonObject], JsonObject]
 
@@ -81,8 +80,8 @@ def _write_local(file: BinaryIO, entry: LocalEntry, is_over: Callable[[], bool])
     file.write(_indented(encode(entry.head), _AT_ENTRY).removesuffix(_AT_ENTRY + b"}"))
     file.write(b"," + _AT_ENTRY + b'  "group_level_metrics": [')
     tasks = _Tasks(file)
-    metrics = StreamedMetrics(tasks.write, entry.expected)
-    for some in _some_at_a_time(entry.rows()):
+    metrics = StreamedMetrics(tasks.write, entry.expected, layout=_LAYOUT)
+    for some in entry.rows():
         if is_over():
             raise AggregationOverError
         metrics.add_all(some)
@@ -91,7 +90,7 @@ def _write_local(file: BinaryIO, entry: LocalEntry, is_over: Callable[[], bool])
     return entry.head | rest | {_GROUPS: []}
 
 
-def _some_at_a_time(rows: Iterator[bytes]) -> Iterator[list[bytes]]:
+def some_at_a_time(rows: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Yield rows, as many at a time as are held together, whatever they hold."""
     some: list[bytes] = []
     left = _HELD
@@ -106,7 +105,7 @@ def _some_at_a_time(rows: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 class _Tasks:
-    """The entries of tasks in an entry's list, indented many at a time: as deep in a list of lists as in the file."""
+    """The entries of tasks in an entry's list, written many at a time."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._write = file.write
@@ -114,7 +113,7 @@ class _Tasks:
         self.count = 0
 
     def write(self, entry: bytes) -> None:
-        """Write one."""
+        """Write one, which is laid out."""
         self._waiting.append(entry)
         self.count += 1
         if len(self._waiting) >= _TASKS_AT_ONCE:
@@ -122,8 +121,8 @@ class _Tasks:
 
     def _flush(self) -> None:
         if self._waiting:
-            text = msgspec.json.format(b"[[[" + b",".join(self._waiting) + b"]]]", indent=2)
-            self._write((b"," if self.count > len(self._waiting) else b"") + text[len(_OPENED) : -len(_CLOSED)])
+            is_first = self.count == len(self._waiting)
+            self._write((b"" if is_first else b",") + _AT_TASK + (b"," + _AT_TASK).join(self._waiting))
             self._waiting.clear()
 
     def end(self) -> bytes:

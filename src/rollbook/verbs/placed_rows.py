@@ -2,9 +2,13 @@
 
 Rules:
 * What is read ahead is bounded; a line that does not follow the one before it is read alone.
+* Lines that lie near each other are read together, where little else lies between them.
 """
 
 import os
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from operator import add
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -12,6 +16,9 @@ from typing import Final, Self
 from rollbook.ledger.projection import BOM
 
 _AHEAD: Final = 1 << 16
+_TOGETHER: Final = 1 << 17
+"""So many bytes of lines are held together, whatever one line holds."""
+_WORTH: Final = 4
 
 
 class PlacedRows:
@@ -32,6 +39,25 @@ class PlacedRows:
         self._follows = offset + length
         line = self._piece[start : start + length]
         return line if offset else line.removeprefix(BOM)
+
+    def pieces(self, offsets: Sequence[int], lengths: Sequence[int]) -> Iterator[list[bytes]]:
+        """Yield the lines at these places in this order, as many at a time as are held together."""
+        begin = 0
+        while begin < len(offsets):
+            ends = accumulate(lengths[begin:])
+            stop = begin + 1 + next((at for at, end in enumerate(ends) if end >= _TOGETHER), len(offsets))
+            yield self._together(offsets[begin:stop], lengths[begin:stop])
+            begin = stop
+
+    def _together(self, offsets: Sequence[int], lengths: Sequence[int]) -> list[bytes]:
+        begin, end = min(offsets), max(map(add, offsets, lengths))
+        if end - begin > _WORTH * sum(lengths):
+            return [self.at(offset, length) for offset, length in zip(offsets, lengths, strict=True)]
+        text = os.pread(self._file, end - begin, begin)
+        lines = [
+            text[offset - begin : offset - begin + length] for offset, length in zip(offsets, lengths, strict=True)
+        ]
+        return lines if begin else [line.removeprefix(BOM) for line in lines]
 
     def close(self) -> None:
         """Close the file."""

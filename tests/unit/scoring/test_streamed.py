@@ -23,14 +23,16 @@ def streamed(*rows, expected=lambda _task: None):
     return [msgspec.json.decode(entry) for entry in entries], end
 
 
-def test_the_entry_of_a_task_goes_out_once_the_next_task_begins():
+def test_the_entries_of_tasks_go_out_in_order_while_rows_come():
     entries = []
     metrics = StreamedMetrics(entries.append)
-    metrics.add(row(0, 0, reward=1.0))
-    metrics.add(row(0, 1, reward=0.0))
+    metrics.add_all([row(0, 0, reward=1.0), row(0, 1, reward=0.0)])
     assert entries == []
-    metrics.add(row(1, 0, reward=1.0))
-    assert [msgspec.json.decode(entry)["_ng_task_index"] for entry in entries] == [0]
+    metrics.add_all([row(task, 0, reward=1.0) for task in range(1, 1000)])
+    early = [msgspec.json.decode(entry)["_ng_task_index"] for entry in entries]
+    assert early == list(range(999))
+    metrics.end()
+    assert msgspec.json.decode(entries[-1])["_ng_task_index"] == 999
 
 
 @pytest.mark.parametrize(
