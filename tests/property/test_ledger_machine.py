@@ -5,7 +5,6 @@ import contextlib
 import shutil
 import tempfile
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from property.handing_over import together
 from property.ledger_endings import DRAINED, EVIDENCE, FAILURES, INTERRUPTIONS, RESULTS

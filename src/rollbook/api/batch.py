@@ -13,7 +13,6 @@ import hashlib
 import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -82,8 +81,7 @@ def aggregation_of(entries: Sequence[JsonObject]) -> Aggregation:
     return Aggregation(AggregationState.FAILED if faults else AggregationState.SUCCEEDED, faults)
 
 
-@dataclass(slots=True)
-class StatusFile:
+class StatusFile(msgspec.Struct):
     """The status file of one session."""
 
     paths: RunPaths
@@ -92,7 +90,7 @@ class StatusFile:
     rules: Rules
     clock: Clock
     batch_manifest: str | None = None
-    _failed: bool = field(default=False)
+    _failed: bool = False
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:

@@ -13,10 +13,10 @@ import asyncio
 from collections import Counter
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from rollbook.api.batch import StatusFile, aggregation_of
 from rollbook.api.collecting import Collecting

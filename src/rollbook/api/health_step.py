@@ -12,7 +12,8 @@ Source: collection.md §7.1, §7.3, §10.1.
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from rollbook.api.request import EvaluationResult
 from rollbook.config.collection import RolloutCollectionConfig

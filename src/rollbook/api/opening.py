@@ -8,7 +8,6 @@ Source: collection.md §1.8, §5.1, §5.2, §5.4; cases RC-16, RC-18, RC-20.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 from uuid import uuid4
 
@@ -59,14 +58,13 @@ _NOT_OF_THE_RUN: Final = {
 command does with a run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """What a run's answers depend on, as this command says it. `held`: digests of files that are not in place yet."""
 
     settings: RolloutCollectionConfig
     config: DictConfig
     cap: int
-    held: Mapping[str, str] = field(default_factory=dict)
+    held: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def keys(self, agents: Iterable[str], servers: Iterable[str]) -> dict[str, str]:
         """Return one digest a dotted key for everything that rollouts of `agents` and `servers` depend on."""

@@ -5,23 +5,26 @@ Rules:
 * Only the chosen way is imported: what serves is slow to import, and a run that others serve needs none of it.
 """
 
+import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+import msgspec
 from omegaconf import DictConfig, OmegaConf
 
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.roots import resolve_read_path
 from rollbook.config.types import BaseServerConfig
-from rollbook.records.event import ConcurrencyChanged, Observe, observe_nothing
+from rollbook.records.event import ConcurrencyChanged, Observe, RunNoted, observe_nothing
 from rollbook.records.json_values import JsonObject
 from rollbook.records.standing import Coverage
 from rollbook.scoring.tally import RunScores
-from rollbook.servers.serving.deployment import Deployment, hosts_servers
+from rollbook.servers.serving.deployment import Deployment, Tell, hosts_servers
 from rollbook.telemetry.pace import Pace
 from rollbook.telemetry.sink import Sink
+
+_LOG = logging.getLogger(__name__)
 
 
 class ServeMode(StrEnum):
@@ -32,8 +35,7 @@ class ServeMode(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationRequest:
+class EvaluationRequest(msgspec.Struct, frozen=True):
     """What to evaluate. `global_config` is the resolved configuration; of one served by others, it names the head.
 
     `observe` is told what happens, `sink` what is counted meanwhile.
@@ -48,8 +50,7 @@ class EvaluationRequest:
     sink: Sink | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationResult:
+class EvaluationResult(msgspec.Struct, frozen=True):
     """What came of it: scores and what they cover, the servers' own metrics, and where the files are.
 
     `stopped` says why the run ended before its plan did, if it did; `damaged` that it went on over damage of its files
@@ -64,7 +65,7 @@ class EvaluationResult:
     notes: tuple[str, ...] = ()
     stopped: str | None = None
     damaged: bool = False
-    pace: Pace = field(default_factory=Pace)
+    pace: Pace = msgspec.field(default_factory=Pace)
     concurrency: tuple[ConcurrencyChanged, ...] = ()
     loop_lag: float | None = None
     run_id: str | None = None
@@ -75,16 +76,30 @@ def deployment_for(request: EvaluationRequest) -> Deployment:
     config, settings = _with_absolute_input(request), request.settings
     grace, seconds = _connect_grace(settings), settings.rollout_connect_timeout_s
     most = settings.max_reply_bytes
+    logs = request.log_dir or _logs_beside(settings)
     match request.serve:
         case ServeMode.EMBEDDED:
             from rollbook.servers.serving.embedded import EmbeddedDeployment  # noqa: PLC0415  see the rules
 
-            return EmbeddedDeployment(config, connect_grace=grace, connect_seconds=seconds, max_reply_bytes=most)
+            return EmbeddedDeployment(
+                config,
+                connect_grace=grace,
+                connect_seconds=seconds,
+                max_reply_bytes=most,
+                log_dir=logs,
+                tell=_telling(request),
+            )
         case ServeMode.PROCESSES:
             from rollbook.servers.serving.processes import ProcessDeployment  # noqa: PLC0415  the same
 
-            logs = request.log_dir or _logs_beside(settings)
-            return ProcessDeployment(config, logs, connect_grace=grace, connect_seconds=seconds, max_reply_bytes=most)
+            return ProcessDeployment(
+                config,
+                logs,
+                connect_grace=grace,
+                connect_seconds=seconds,
+                max_reply_bytes=most,
+                tell=_telling(request),
+            )
         case ServeMode.NONE:
             from rollbook.servers.serving.remote import RemoteDeployment  # noqa: PLC0415  the same
 
@@ -93,6 +108,12 @@ def deployment_for(request: EvaluationRequest) -> Deployment:
             return RemoteDeployment(
                 head, connect_grace=grace, connect_seconds=seconds, max_reply_bytes=most, known=known
             )
+
+
+def _telling(request: EvaluationRequest) -> Tell:
+    """Return what tells whoever looks on, or else the log, one line."""
+    observe = request.observe
+    return _LOG.warning if observe is observe_nothing else lambda text: observe(RunNoted(text))
 
 
 def _connect_grace(settings: RolloutCollectionConfig) -> float:

@@ -267,7 +267,7 @@ def _withheld(groups: tuple[GroupReport, ...], damaged: Sequence[Path]) -> tuple
         return groups
     named = ", ".join(map(str, damaged[:_DAMAGED_NAMED])) + (", …" if len(damaged) > _DAMAGED_NAMED else "")
     why = f"files of {named} are damaged; gym eval status names each place"
-    return tuple(replace(group, headline=replace(group.headline, withheld=why)) for group in groups)
+    return tuple(replace(group, headline=msgspec.structs.replace(group.headline, withheld=why)) for group in groups)
 
 
 def _raise_failures(result: AggregationResult) -> None:

@@ -12,7 +12,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
@@ -57,8 +56,7 @@ _LINES_AT_ONCE: Final = 1000
 """So many lines of a plan are looked at in a few milliseconds."""
 
 
-@dataclass(slots=True)
-class Planned:
+class Planned(msgspec.Struct):
     """What a session carries out: tasks and rollouts, of which `owed` are to be run; in force once committed."""
 
     tasks: int
@@ -67,22 +65,17 @@ class Planned:
     commit: Callable[[], None]
 
 
-@dataclass(slots=True)
 class Session:
     """The run as this process sees it: its manifest and its fold, once a plan is there."""
 
-    request: EvaluationRequest
-    run: Run
-    deployment: Deployment
-    clock: Clock
-    notes: list[str] = field(default_factory=list)
-    went_on_over_damage: bool = False
-    standings: Standings = field(default_factory=Standings)
-    manifest: RunManifest = field(init=False)
-    directory: Directory = field(init=False)
+    manifest: RunManifest
 
-    def __post_init__(self) -> None:
-        self.directory = Directory(self.deployment.global_config_dict)
+    def __init__(self, request: EvaluationRequest, run: Run, deployment: Deployment, clock: Clock) -> None:
+        self.request, self.run, self.deployment, self.clock = request, run, deployment, clock
+        self.notes: list[str] = []
+        self.went_on_over_damage = False
+        self.standings = Standings()
+        self.directory = Directory(deployment.global_config_dict)
 
     @property
     def terms(self) -> Terms:

@@ -10,10 +10,10 @@ Source: servers.md §10.2; collection.md §10.7.
 import asyncio
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict
 from omegaconf import DictConfig
 
 from rollbook.api.evaluation import evaluate

@@ -12,8 +12,7 @@ import difflib
 import importlib
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -26,8 +25,7 @@ _VERSION: Final = "rollbook.version"
 _HELP_NAMES: Final = {"help_option_names": ["-h", "--help"]}
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
+class Verb(NamedTuple):
     """Where a verb's command lies (`attribute` of `module`), and the line that help shows for it."""
 
     module: str

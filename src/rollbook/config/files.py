@@ -11,7 +11,6 @@ Source: servers.md §1.2, §1.3.
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
 import msgspec
@@ -130,14 +129,13 @@ def config_paths_in(cfg: DictConfig, label: str) -> list[str]:
     return [str(item) for item in items]
 
 
-@dataclass(slots=True)
-class IncludeWalk:
+class IncludeWalk(msgspec.Struct):
     """A walk over `config_paths`: `sources` fills in merge order."""
 
     top: DictConfig
-    sources: list[Source] = field(default_factory=list)
-    _open: list[FilePath] = field(default_factory=list)
-    _done: set[FilePath] = field(default_factory=set)
+    sources: list[Source] = msgspec.field(default_factory=list)
+    _open: list[FilePath] = msgspec.field(default_factory=list)
+    _done: set[FilePath] = msgspec.field(default_factory=set)
 
     def visit(self, paths: Sequence[str], asked_by: str) -> None:
         """Read `paths` and what they include, each file once.

@@ -10,8 +10,9 @@ Source: servers.md §1.3.
 
 import logging
 from copy import deepcopy
-from dataclasses import dataclass, field
 from typing import cast
+
+import msgspec
 
 from rollbook.config.files import Places
 from rollbook.config.names import AGENTS, COPY_KEY, DELETE_KEY, INHERIT_KEY, MISSING
@@ -37,15 +38,14 @@ def apply_operators(tree: Tree, places: Places) -> Tree:
     return cast("Tree", operators.root[""])
 
 
-@dataclass(slots=True)
-class _Operators:
+class _Operators(msgspec.Struct):
     """One application: `root[""]` is the tree, so that the tree itself has a parent; `moved` is source → targets."""
 
     root: Tree
     places: Places
-    moved: dict[Path, list[Path]] = field(default_factory=dict)
-    _open: list[Path] = field(default_factory=list)
-    _done: set[Path] = field(default_factory=set)
+    moved: dict[Path, list[Path]] = msgspec.field(default_factory=dict)
+    _open: list[Path] = msgspec.field(default_factory=list)
+    _done: set[Path] = msgspec.field(default_factory=set)
 
     def expand(self, parent: Path, key: str | int) -> None:
         """Apply the operators of a node and of everything below it."""

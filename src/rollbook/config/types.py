@@ -8,11 +8,11 @@ Source: servers.md §1.4, §1.9.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from rollbook.config.datasets import (
@@ -138,8 +138,7 @@ class EnvironmentServerRef(_Ref):
 ServerRef = ModelServerRef | ResourcesServerRef | AgentServerRef | EnvironmentServerRef
 
 
-@dataclass(frozen=True, slots=True)
-class ServerInstanceConfig:
+class ServerInstanceConfig(msgspec.Struct, frozen=True):
     """One server instance: `settings` is its innermost block, resolved."""
 
     name: str

@@ -14,7 +14,6 @@ Source: collection.md §3.2, §3.7, §5.4.2.
 
 from asyncio import CancelledError
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -39,8 +38,7 @@ from rollbook.records.task import Rollout
 Jitter = Callable[[Rollout], float]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """How an attempt ended, and the seconds that its server asked to be left alone for."""
 
     ending: Ending

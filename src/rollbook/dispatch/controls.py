@@ -8,15 +8,15 @@ Source: collection.md §3.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from rollbook.records.event import Waiting
 from rollbook.records.identity import RolloutKey
 
 
-@dataclass(frozen=True, slots=True)
-class ControlStatus:
+class ControlStatus(msgspec.Struct, frozen=True):
     """How a run is: `in_flight` of at most `limit` rollouts are out (None: no limit); `waiting` has the longest first.
 
     `planned` and `ended` are None where nobody counts them; `stop_reason` says why admission ended for good. A server
@@ -35,8 +35,7 @@ class ControlStatus:
     waiting: tuple[Waiting, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Requeued:
+class Requeued(msgspec.Struct, frozen=True):
     """What became of one rollout: `attempt` was ended and another follows, or None and `why` says what kept it."""
 
     key: RolloutKey

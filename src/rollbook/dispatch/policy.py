@@ -5,8 +5,6 @@ Rules:
 * A limit that is None is no limit, and nobody gets one by accident.
 """
 
-from dataclasses import dataclass, field
-
 import msgspec
 
 
@@ -31,8 +29,7 @@ class Budget(msgspec.Struct, frozen=True):
     margin: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """At most `lanes` rollouts are in flight (at least one); `route_failures` keeps going past a failed `/run`.
 
     After a stop, work in flight has `grace` seconds to end. An attempt that never ran is followed by another for
@@ -45,7 +42,7 @@ class Policy:
     route_failures: bool = True
     grace: float = 20.0
     retry_for: float = 0.0
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = msgspec.field(default_factory=Limits)
     budget: Budget | None = None
     look_ahead: int = 1
     whole_tasks: bool = False

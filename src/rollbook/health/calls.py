@@ -9,11 +9,11 @@ Source: collection.md §7.2, §8.2, §8.3, §8.4.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from rollbook.health.trajectory import (
     Capture,
@@ -64,8 +64,7 @@ _BODY: Final = msgspec.json.Decoder(_Body)
 _NO_BODY: Final = _Body()
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One call of a model. `started`, `ended` in unix seconds, `seconds` long; None: not known."""
 
     call_id: str | None = None
@@ -81,7 +80,7 @@ class Call:
     state: str | None = None
     finish: str | None = None
     has_tool_calls: bool = False
-    body: msgspec.Raw | None = field(default=None, compare=False)
+    body: msgspec.Raw | None = None
 
     @property
     def failed(self) -> bool:

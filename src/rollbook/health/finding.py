@@ -7,8 +7,9 @@ Source: collection.md §7.1, §7.3.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+
+import msgspec
 
 Detail = Mapping[str, object]
 
@@ -30,13 +31,12 @@ class Scope(Enum):
     EXECUTION = "execution"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One thing that is wrong: by which check, where in the record (`locator`, if not all of it), and details."""
 
     check: str
-    locator: Detail = field(default_factory=dict)
-    detail: Detail = field(default_factory=dict)
+    locator: Detail = msgspec.field(default_factory=dict)
+    detail: Detail = msgspec.field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
         """Return it as it is written; an empty locator is left out."""
@@ -44,9 +44,8 @@ class Finding:
         return {"check": self.check, **where, "detail": dict(self.detail)}
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """What one check found where, without the check's name."""
 
-    locator: Detail = field(default_factory=dict)
-    detail: Detail = field(default_factory=dict)
+    locator: Detail = msgspec.field(default_factory=dict)
+    detail: Detail = msgspec.field(default_factory=dict)

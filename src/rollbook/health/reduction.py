@@ -10,7 +10,6 @@ Source: collection.md §7.1-§7.3.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
@@ -29,14 +28,13 @@ _TASK_BITS: Final = BIT[CONSISTENTLY_UNHEALTHY] | BIT[NO_SUCCESSFUL_CALLS]
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(msgspec.Struct):
     """What was counted over records and over tasks, by the checks that found something and those without evidence."""
 
     records: int = 0
     tasks: int = 0
-    said: Counter[Said] = field(default_factory=Counter)
-    said_of_tasks: Counter[Said] = field(default_factory=Counter)
+    said: Counter[Said] = msgspec.field(default_factory=Counter)
+    said_of_tasks: Counter[Said] = msgspec.field(default_factory=Counter)
 
     @property
     def verdicts(self) -> Counter[Verdict]:

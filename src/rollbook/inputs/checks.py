@@ -8,8 +8,9 @@ Source: cases RC-66, RC-68; collection.md §2.1, §2.4, §2.9.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from rollbook.errors import InputError
 from rollbook.inputs.row_names import faults_in_names, task_name
@@ -20,17 +21,16 @@ from rollbook.records.source import SourceRow, is_materialized
 _LISTED: Final = 20
 
 
-@dataclass(slots=True)
-class RowChecks:
+class RowChecks(msgspec.Struct):
     """Looks at rows as they stream by; `finish` raises for all that were at fault."""
 
     prompt_is_filled_in: bool = False
-    _faults: list[str] = field(default_factory=list)
-    _without_prompt: list[str] = field(default_factory=list)
+    _faults: list[str] = msgspec.field(default_factory=list)
+    _without_prompt: list[str] = msgspec.field(default_factory=list)
     _indexed: int = 0
     _unindexed: str | None = None
-    _content: dict[object, tuple[bytes, str]] = field(default_factory=dict)
-    _clashes: list[str] = field(default_factory=list)
+    _content: dict[object, tuple[bytes, str]] = msgspec.field(default_factory=dict)
+    _clashes: list[str] = msgspec.field(default_factory=list)
 
     def watch(self, rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
         """Yield `rows` up to the first one whose names are at fault, looking at all of them."""

@@ -15,10 +15,11 @@ import socket
 import stat
 import struct
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 _MODE: Final = 0o600
 _BACKLOG: Final = 16
@@ -28,8 +29,7 @@ _NO_CONTENT: Final[int | None] = getattr(os, "O_PATH", None)
 _PEER: Final[int | None] = getattr(socket, "SO_PEERCRED", None)
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(msgspec.Struct, frozen=True):
     """The process at the other end; where the system does not tell, its mode alone guards the socket."""
 
     pid: int | None = None
@@ -41,8 +41,7 @@ class Peer:
         return self.uid is None or self.uid == os.geteuid()
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(msgspec.Struct, frozen=True):
     """A socket that listens at `path`, non-blocking."""
 
     path: Path

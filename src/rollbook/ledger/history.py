@@ -10,7 +10,8 @@ Source: collection.md §5.4, §5.4.1; cases RC-13, RC-20, RC-21.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from rollbook.errors import LedgerError
 from rollbook.ledger.contradictions import contradictions
@@ -25,15 +26,14 @@ from rollbook.records.place import File
 from rollbook.records.standing import Standings
 
 
-@dataclass(slots=True)
-class History:
+class History(msgspec.Struct):
     """What the files say."""
 
     manifest: RunManifest | None
-    standings: Standings = field(default_factory=Standings)
-    log: LogSummary = field(default_factory=LogSummary)
-    plan: Planned = field(default_factory=Planned)
-    tokens: Tokens = field(default_factory=Tokens)
+    standings: Standings = msgspec.field(default_factory=Standings)
+    log: LogSummary = msgspec.field(default_factory=LogSummary)
+    plan: Planned = msgspec.field(default_factory=Planned)
+    tokens: Tokens = msgspec.field(default_factory=Tokens)
 
     @property
     def run_ids(self) -> Counter[str | None]:

@@ -13,7 +13,6 @@ import fcntl
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
@@ -32,8 +31,7 @@ NOBODY: Final = b'{"token":""}\n'
 _LARGEST_PID: Final = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(msgspec.Struct, frozen=True):
     """What the lock file says about who holds the run. A holder without a name has pid 0."""
 
     token: str
@@ -91,7 +89,7 @@ def write_line(descriptor: int, line: bytes) -> None:
 
 def line_of(holder: Holder) -> bytes:
     """Return the line that names `holder`."""
-    return msgspec.json.encode(asdict(holder)) + b"\n"
+    return msgspec.json.encode(holder) + b"\n"
 
 
 def holder_at(path: Path) -> Holder | None:

@@ -10,7 +10,6 @@ Source: collection.md §1.8; cases RC-08, RC-20.
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Final
@@ -80,8 +79,7 @@ def manifest_text(manifest: RunManifest) -> bytes:
     return msgspec.json.format(manifest.model_dump_json().encode(), indent=1) + b"\n"
 
 
-@dataclass(slots=True)
-class SessionLog:
+class SessionLog(msgspec.Struct):
     """What the log says of one session; `active` are seconds that it is known to have lasted."""
 
     number: int
@@ -92,13 +90,12 @@ class SessionLog:
     reserved: int = 0
 
 
-@dataclass(slots=True)
-class LogSummary:
+class LogSummary(msgspec.Struct):
     """What the log says of the run as a whole; `sizes` is what each file had at least."""
 
     run_id: str | None = None
-    sessions: list[SessionLog] = field(default_factory=list)
-    sizes: dict[File, int] = field(default_factory=lambda: {File.RESULTS: 0, File.FAILURES: 0})
+    sessions: list[SessionLog] = msgspec.field(default_factory=list)
+    sizes: dict[File, int] = msgspec.field(default_factory=lambda: {File.RESULTS: 0, File.FAILURES: 0})
 
     @property
     def session(self) -> int:

@@ -6,8 +6,9 @@ Rules:
 Source: collection.md §1.2.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from rollbook.records.place import File
 
@@ -62,8 +63,7 @@ def repeat_level_metrics_path_for(output: Path) -> Path:
     return output.with_name(f"{output.stem}_repeat_level_metrics.json")
 
 
-@dataclass(frozen=True, slots=True)
-class RunPaths:
+class RunPaths(msgspec.Struct, frozen=True):
     """Every file of one run."""
 
     output: Path

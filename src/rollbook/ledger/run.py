@@ -11,7 +11,6 @@ Source: collection.md §1.6, §5.1, §13 (10).
 import errno
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from glob import escape
 from pathlib import Path
 from typing import Final
@@ -71,20 +70,20 @@ class Draft(msgspec.Struct, frozen=True):
                 settle_asides(self.paths)
 
 
-@dataclass(frozen=True, slots=True)
 class Run:
     """The files of a run and what may be done with them. `take_over`: push aside a holder that cannot be asked."""
 
-    paths: RunPaths
-    clock: Clock
-    durability: Durability = Durability.SYNC
-    record_omitted: bool = False
-    take_over: bool = False
-    lock: RunLock = field(init=False)
-
-    def __post_init__(self) -> None:
-        lock = RunLock(self.paths.lock, now=self.clock.now, take_over=self.take_over)
-        object.__setattr__(self, "lock", lock)
+    def __init__(
+        self,
+        paths: RunPaths,
+        clock: Clock,
+        durability: Durability = Durability.SYNC,
+        *,
+        record_omitted: bool = False,
+        take_over: bool = False,
+    ) -> None:
+        self.paths, self.clock, self.durability, self.record_omitted = paths, clock, durability, record_omitted
+        self.lock = RunLock(paths.lock, now=clock.now, take_over=take_over)
 
     @contextmanager
     def claimed(self) -> Iterator[None]:

@@ -17,7 +17,6 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, Final, Self
@@ -51,14 +50,15 @@ class Durability(StrEnum):
     OFF = "off"
 
 
-@dataclass(slots=True)
-class _Waiting:
+class _Waiting(msgspec.Struct):
     """What goes out with the next commit, and who is released after it."""
 
-    reserved: list[tuple[RolloutKey, int]] = field(default_factory=list)
-    events: list[LogEvent] = field(default_factory=list)
-    rows: dict[File, list[bytes | memoryview]] = field(default_factory=lambda: {File.FAILURES: [], File.RESULTS: []})
-    commit: Commit = field(default_factory=lambda: Commit(loop=asyncio.get_running_loop()))
+    reserved: list[tuple[RolloutKey, int]] = msgspec.field(default_factory=list)
+    events: list[LogEvent] = msgspec.field(default_factory=list)
+    rows: dict[File, list[bytes | memoryview]] = msgspec.field(
+        default_factory=lambda: {File.FAILURES: [], File.RESULTS: []}
+    )
+    commit: Commit = msgspec.field(default_factory=lambda: Commit(loop=asyncio.get_running_loop()))
     are_safe: bool = False
 
     def __bool__(self) -> bool:

@@ -13,7 +13,6 @@ Source: collection.md §3.9.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -76,8 +75,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     ended: bool = False
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(msgspec.Struct):
     """Counts of one session of a run. `started_at` is monotonic seconds: when the session began to collect."""
 
     started_at: float
@@ -85,12 +83,12 @@ class Progress:
     _settled_before: int = 0
     _scored_before: int = 0
     _zeros_before: int = 0
-    _marks: Marks = field(default_factory=Marks)
-    _counts: Counter[type] = field(default_factory=Counter)
+    _marks: Marks = msgspec.field(default_factory=Marks)
+    _counts: Counter[type] = msgspec.field(default_factory=Counter)
     _rewards: float = 0.0
     _in_flight: int = 0
     _limit: int | None = None
-    _again: SentAgain = field(default_factory=SentAgain)
+    _again: SentAgain = msgspec.field(default_factory=SentAgain)
     _admission: Admission = Admission.OPEN
     _is_read: bool = False
     _ended: bool = False

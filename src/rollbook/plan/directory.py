@@ -10,7 +10,6 @@ Source: collection.md §2.8, §2.10, §18, §21.2.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 
 import msgspec
 from omegaconf import DictConfig
@@ -42,14 +41,13 @@ class _Named(msgspec.Struct, frozen=True):
     taskset: str | None
 
 
-@dataclass(slots=True)
-class Directory:
+class Directory(msgspec.Struct):
     """The agents and environment servers of one configuration; answers are remembered."""
 
     config: DictConfig
-    _agents: dict[_Named, str | None] = field(default_factory=dict)
-    _destinations: dict[tuple[str | None, str | None], Destination] = field(default_factory=dict)
-    _faults: dict[str, ConfigError] = field(default_factory=dict)
+    _agents: dict[_Named, str | None] = msgspec.field(default_factory=dict)
+    _destinations: dict[tuple[str | None, str | None], Destination] = msgspec.field(default_factory=dict)
+    _faults: dict[str, ConfigError] = msgspec.field(default_factory=dict)
 
     @property
     def only_agent(self) -> str | None:

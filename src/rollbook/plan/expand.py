@@ -10,7 +10,6 @@ Source: collection.md §2.1 to §2.7, §2.12.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rollbook.errors import InputError
@@ -38,26 +37,22 @@ class _Task(NamedTuple):
     source: SourceRow
 
 
-@dataclass(slots=True)
 class Expansion:
     """One pass over source rows. Iterate `rows` to its end; then `notes` says what a person should know."""
 
-    options: PlanOptions
-    notes: list[str] = field(default_factory=list)
-    _repeats: PerKey[int] = field(init=False)
-    _seeds: PerKey[bool] = field(init=False)
-    _counted: tuple[int, int] | None = None
-    _planned_tasks: int = 0
-    _task_of: TaskNumbers = field(default_factory=TaskNumbers)
-    _rollouts: RolloutCounts = field(default_factory=RolloutCounts)
-    _ids: RolloutIds = field(default_factory=RolloutIds)
-    _unrouted: list[str] = field(default_factory=list)
-    _replaced: dict[tuple[str, str], None] = field(default_factory=dict)
-    _ids_found: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self._repeats = PerKey(self.options.repeats)
-        self._seeds = PerKey(self.options.add_seed)
+    def __init__(self, options: PlanOptions) -> None:
+        self.options = options
+        self.notes: list[str] = []
+        self._repeats = PerKey(options.repeats)
+        self._seeds = PerKey(options.add_seed)
+        self._counted: tuple[int, int] | None = None
+        self._planned_tasks = 0
+        self._task_of = TaskNumbers()
+        self._rollouts = RolloutCounts()
+        self._ids = RolloutIds()
+        self._unrouted: list[str] = []
+        self._replaced: dict[tuple[str, str], None] = {}
+        self._ids_found: set[str] = set()
 
     def rows(self, sources: Iterable[SourceRow]) -> Iterator[JsonObject]:
         """Yield one materialized row per owed rollout.

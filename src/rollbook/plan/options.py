@@ -7,9 +7,10 @@ Source: collection.md §2, §10.3; case RC-69.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from rollbook.config.repeats import checked_fan_out, checked_repeats
 from rollbook.errors import InputError
@@ -26,8 +27,7 @@ class RoutingMode(StrEnum):
     TASKSET = "taskset"
 
 
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
+class PlanOptions(msgspec.Struct, frozen=True):
     """How source rows become rollouts.
 
     `repeats` and `add_seed` are one value for all, or one per routing key with `_default`; `limit` counts tasks
@@ -39,15 +39,15 @@ class PlanOptions:
 
     """
 
-    agent_map: Mapping[str, str] = field(default_factory=dict)
-    fan_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    agent_map: Mapping[str, str] = msgspec.field(default_factory=dict)
+    fan_out: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
     repeats: int | Mapping[str, int] = 1
     add_seed: bool | Mapping[str, bool] = False
-    overrides: Mapping[str, object] = field(default_factory=dict)
+    overrides: Mapping[str, object] = msgspec.field(default_factory=dict)
     skills_ref: Mapping[str, object] | None = None
     routing: RoutingMode = RoutingMode.AGENT
     environment_server: str | None = None
-    environment_routes: Mapping[str, str] = field(default_factory=dict)
+    environment_routes: Mapping[str, str] = msgspec.field(default_factory=dict)
     limit: int | None = None
     part: tuple[int, int] | None = None
     task_ids: frozenset[str] | None = None
@@ -56,7 +56,7 @@ class PlanOptions:
     def __post_init__(self) -> None:
         """Check what decides how many rollouts there are; no repeats at all stand for one."""
         try:
-            object.__setattr__(self, "repeats", checked_repeats(self.repeats))
-            object.__setattr__(self, "fan_out", checked_fan_out(self.fan_out))
+            msgspec.structs.force_setattr(self, "repeats", checked_repeats(self.repeats))
+            msgspec.structs.force_setattr(self, "fan_out", checked_fan_out(self.fan_out))
         except ValueError as error:
             raise InputError(f"num_repeats or fan_out cannot be planned: {error}") from None

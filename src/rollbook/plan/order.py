@@ -13,7 +13,6 @@ Source: collection.md §3.4; case RC-89.
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeVar
 
@@ -49,16 +48,15 @@ class _Pieces(msgspec.Struct, frozen=True):
         return self.lines[self.starts[piece]]
 
 
-@dataclass(slots=True)
-class Order:
+class Order(msgspec.Struct):
     """Lines that are to be sent, some thirty bytes each; `whole_tasks` keeps those of a task together."""
 
     whole_tasks: bool = False
-    _offsets: "array[int]" = field(default_factory=lambda: array("Q"))
-    _lengths: "array[int]" = field(default_factory=lambda: array("I"))
-    _tasks: "array[int]" = field(default_factory=lambda: array("Q"))
-    _groups: "array[int]" = field(default_factory=lambda: array("I"))
-    _seconds: dict[int, float] = field(default_factory=dict)
+    _offsets: "array[int]" = msgspec.field(default_factory=lambda: array("Q"))
+    _lengths: "array[int]" = msgspec.field(default_factory=lambda: array("I"))
+    _tasks: "array[int]" = msgspec.field(default_factory=lambda: array("Q"))
+    _groups: "array[int]" = msgspec.field(default_factory=lambda: array("I"))
+    _seconds: dict[int, float] = msgspec.field(default_factory=dict)
 
     def add(self, spot: Spot) -> None:
         """Take in the next line of the file."""

@@ -10,8 +10,9 @@ Source: collection.md §1.1, §2.9.
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from rollbook.errors import InputError
 from rollbook.records.identity import ROLLOUT_ID_KEY_NAME
@@ -21,12 +22,11 @@ _LISTED: Final = 5
 _DERIVED: Final = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)")
 
 
-@dataclass(slots=True)
-class RolloutIds:
+class RolloutIds(msgspec.Struct):
     """The explicit ids of a plan and the places of the rows that carry them; rows without one cost nothing."""
 
-    _places: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    _tasks: set[int] = field(default_factory=set)
+    _places: defaultdict[str, list[str]] = msgspec.field(default_factory=lambda: defaultdict(list))
+    _tasks: set[int] = msgspec.field(default_factory=set)
 
     def add(self, row: JsonMapping, task: int, place: str) -> None:
         """Take note of one planned rollout."""

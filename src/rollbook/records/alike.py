@@ -9,9 +9,10 @@ Rules:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
+
+import msgspec
 
 from rollbook.records.columns import PLANNED, RolloutColumns
 from rollbook.records.table import NO_ROW, SCORED_KIND, RecordTable
@@ -20,8 +21,7 @@ _AT_ONCE: Final = 1 << 14
 _UNNAMED: Final = NO_ROW - 1
 
 
-@dataclass(slots=True)
-class Alike:
+class Alike(msgspec.Struct):
     """So many rollouts that stand as the one at `row` does (as one without a row), and the sum of their rewards."""
 
     group: int

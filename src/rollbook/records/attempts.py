@@ -10,19 +10,19 @@ Source: collection.md §5.4.2, §5.4.4.
 from array import array
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 ATTEMPT_BITS: Final = 16
 MOST_SESSIONS: Final = 0xFFFF
 
 
-@dataclass(slots=True)
-class NumberSets:
+class NumberSets(msgspec.Struct):
     """One set of attempt numbers per rollout: `bits` of each, and in `wide` what has no room there."""
 
-    bits: "array[int]" = field(default_factory=lambda: array("H"))
-    wide: dict[int, int] = field(default_factory=dict)
+    bits: "array[int]" = msgspec.field(default_factory=lambda: array("H"))
+    wide: dict[int, int] = msgspec.field(default_factory=dict)
 
     def of(self, seat: int) -> int:
         """Return the set of the rollout at `seat`, as one number."""
@@ -36,14 +36,13 @@ class NumberSets:
             self.wide[seat] = self.wide.get(seat, 0) | 1 << attempt
 
 
-@dataclass(slots=True)
-class Attempts:
+class Attempts(msgspec.Struct):
     """The numbers of every rollout, by the rollout's seat."""
 
-    handed_out: NumberSets = field(default_factory=NumberSets)
-    ended: NumberSets = field(default_factory=NumberSets)
-    sessions: "array[int]" = field(default_factory=lambda: array("H"))
-    _cut: dict[int, int] = field(default_factory=dict)
+    handed_out: NumberSets = msgspec.field(default_factory=NumberSets)
+    ended: NumberSets = msgspec.field(default_factory=NumberSets)
+    sessions: "array[int]" = msgspec.field(default_factory=lambda: array("H"))
+    _cut: dict[int, int] = msgspec.field(default_factory=dict)
 
     def grow(self, count: int = 1) -> None:
         """Make room for `count` more rollouts."""

@@ -11,7 +11,6 @@ Source: collection.md §19; case RC-28.
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -66,8 +65,7 @@ def plain_decoder(*, with_tokens: bool) -> Callable[[bytes], PlainResult]:
     return _USAGE.decode if with_tokens else _RESULT.decode
 
 
-@dataclass(slots=True)
-class Tokens:
+class Tokens(msgspec.Struct):
     """The tokens that results say they used; what is no number of tokens is left out."""
 
     input_tokens: int = 0
@@ -110,12 +108,11 @@ class Tokens:
         return {name: count for name, count in sums.items() if count} or None
 
 
-@dataclass(slots=True)
-class Planned:
+class Planned(msgspec.Struct):
     """What a plan holds: its rollouts, and the first line of each (agent, stamped server)."""
 
     rollouts: int = 0
-    first_lines: dict[tuple[str | None, str | None], int] = field(default_factory=dict)
+    first_lines: dict[tuple[str | None, str | None], int] = msgspec.field(default_factory=dict)
 
 
 def fold_plan(lines: Lines, standings: Standings, on_fault: OnFault) -> Planned:

@@ -6,8 +6,9 @@ Rules:
 """
 
 from array import array
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from rollbook.records.attempts import Attempts
 from rollbook.records.identity import RolloutKey
@@ -20,18 +21,17 @@ LOW: Final = 0xFFFFFFFF
 _NOTHING: Final = array("i", [NO_ROW]).tobytes()
 
 
-@dataclass(slots=True)
-class RolloutColumns:
+class RolloutColumns(msgspec.Struct):
     """`row`: what stands; `last`: the latest row; `spent`: failures that count; `group`: who the plan gave it to."""
 
-    seats: Seats = field(default_factory=Seats)
-    row: "array[int]" = field(default_factory=lambda: array("i"))
-    last: "array[int]" = field(default_factory=lambda: array("i"))
-    spent: "array[int]" = field(default_factory=lambda: array("H"))
-    flags: "array[int]" = field(default_factory=lambda: array("B"))
-    group: "array[int]" = field(default_factory=lambda: array("I"))
-    names: Shared[tuple[str | None, str | None]] = field(default_factory=lambda: Shared((None, None)))
-    attempts: Attempts = field(default_factory=Attempts)
+    seats: Seats = msgspec.field(default_factory=Seats)
+    row: "array[int]" = msgspec.field(default_factory=lambda: array("i"))
+    last: "array[int]" = msgspec.field(default_factory=lambda: array("i"))
+    spent: "array[int]" = msgspec.field(default_factory=lambda: array("H"))
+    flags: "array[int]" = msgspec.field(default_factory=lambda: array("B"))
+    group: "array[int]" = msgspec.field(default_factory=lambda: array("I"))
+    names: Shared[tuple[str | None, str | None]] = msgspec.field(default_factory=lambda: Shared((None, None)))
+    attempts: Attempts = msgspec.field(default_factory=Attempts)
 
     def seat(self, packed: int) -> int:
         """Return the seat of a rollout, a new one when it was not named before."""

@@ -9,15 +9,15 @@ Source: collection.md §1.12, §6.6, §17.1.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from rollbook.records.disposition import OWED, Disposition
 from rollbook.records.together import reason_of
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(msgspec.Struct, frozen=True):
     """How many of the planned rollouts stand where.
 
     `planned = scored + masked + unscored + failed + interrupted + never_started + in_flight + untouched`;
@@ -37,7 +37,7 @@ class Coverage:
     never_started: int = 0
     in_flight: int = 0
     untouched: int = 0
-    failed_by_class: Mapping[str, int] = field(default_factory=dict)
+    failed_by_class: Mapping[str, int] = msgspec.field(default_factory=dict)
     retryable: int = 0
     settled: int = 0
     exhausted: int = 0
@@ -45,7 +45,7 @@ class Coverage:
     approved: int = 0
     held_interrupted: int = 0
     unplanned: int = 0
-    with_task: Mapping[str, int] = field(default_factory=dict)
+    with_task: Mapping[str, int] = msgspec.field(default_factory=dict)
     final_zeros: int = 0
 
     @property

@@ -8,9 +8,10 @@ Source: collection.md §4.8, §4.10, §5.4.2, §5.4.3, §17.1.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from rollbook.records.failure_kinds import JUDGE_FAILED
 from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Result, Scored, Unscored
@@ -51,8 +52,7 @@ OWED: Final = frozenset(
 """What a resume would run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """What decides about another attempt.
 
     `cap`: failures that a rollout may have. `retry_terminal_timeouts`: terminal failures of the timeout classes run

@@ -6,7 +6,6 @@ Rules:
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 
 import msgspec
@@ -98,8 +97,7 @@ class RunStalled(msgspec.Struct, frozen=True):
     longest: tuple[Waiting, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConcurrencyChanged:
+class ConcurrencyChanged(msgspec.Struct, frozen=True):
     """From now on `limit` rollouts may be in flight: in all where `server` is None, else on that server."""
 
     limit: int

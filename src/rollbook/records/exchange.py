@@ -9,9 +9,10 @@ Source: collection.md §3.6, §3.7.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
+
+import msgspec
 
 from rollbook.errors import RollbookError
 from rollbook.records.failure_kinds import GATEWAY_STATUSES, Delivery
@@ -20,13 +21,12 @@ DEADLINE_HEADER: Final = "X-Rollout-Deadline"
 """The seconds that a rollout may still take, sent along with its request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """An HTTP answer: status, whole body, header names in lower case."""
 
     status: int
     body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class Upload(Protocol):

@@ -6,8 +6,9 @@ Rules:
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from rollbook.records.coverage import FAILED_DISPOSITIONS, Coverage, covered
 from rollbook.records.disposition import Disposition
@@ -15,8 +16,7 @@ from rollbook.records.outcome import Failed, Outcome
 from rollbook.records.table import NO_ROW, RecordTable
 
 
-@dataclass(slots=True)
-class GroupCount:
+class GroupCount(msgspec.Struct):
     """The counts of one group. `server` is the stamped one, else the one that its records name: see `Groups`.
 
     `with_task` counts, by where they stand, rollouts that run again for the sake of their task alone; the rewards that
@@ -26,13 +26,13 @@ class GroupCount:
 
     agent: str | None
     server: str | None
-    dispositions: Counter[Disposition] = field(default_factory=Counter)
-    classes: Counter[str] = field(default_factory=Counter)
-    kinds: Counter[str] = field(default_factory=Counter)
+    dispositions: Counter[Disposition] = msgspec.field(default_factory=Counter)
+    classes: Counter[str] = msgspec.field(default_factory=Counter)
+    kinds: Counter[str] = msgspec.field(default_factory=Counter)
     rewards: float = 0.0
     zeros: int = 0
     final_zeros: int = 0
-    with_task: Counter[Disposition] = field(default_factory=Counter)
+    with_task: Counter[Disposition] = msgspec.field(default_factory=Counter)
     rewards_with_task: float = 0.0
 
     def add(self, disposition: Disposition, table: RecordTable, row: int, count: int, rewards: float) -> None:

@@ -6,21 +6,20 @@ Rules:
 Source: collection.md §6.6; case RC-71.
 """
 
-from dataclasses import asdict, dataclass, replace
+import msgspec
+from msgspec.structs import asdict, replace
 
 from rollbook.records.json_values import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """From `low` to `high`."""
 
     low: float
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True):
     """What the rewards of a group of tasks come to.
 
     `rollouts` of the `planned` ones are measured: they are scored, or count as zero (`imputed` of them). `tasks` have
@@ -36,8 +35,7 @@ class Measured:
     within_unit: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Headline:
+class Headline(msgspec.Struct, frozen=True):
     """What was observed, and whether it may stand for the run.
 
     `bounds` are what the mean would be were every rollout that is not measured 0, or 1; None where a reward lies

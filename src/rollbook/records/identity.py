@@ -9,9 +9,9 @@ Source: collection.md §1.1, §2.9; servers.md §3.10.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
+import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from rollbook.errors import InputError
@@ -28,8 +28,7 @@ _ROLLOUT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ATTEMPT_SUFFIX = re.compile(r".*-a[1-9][0-9]*")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class RolloutKey:
+class RolloutKey(msgspec.Struct, frozen=True, order=True):
     """One repeat of one task: what a plan owes and a score counts."""
 
     task: int

@@ -1,7 +1,7 @@
 """Names for JSON that has been decoded and not yet been given a type.
 
 Rules:
-* A `JsonObject` is built or read at an edge; a room's own values are frozen dataclasses.
+* A `JsonObject` is built or read at an edge; a room's own values are frozen structs.
 """
 
 from collections.abc import Mapping

@@ -7,15 +7,14 @@ Rules:
 Source: collection.md §1.6, §1.7.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Outcome
 from rollbook.records.place import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """One line of the rollouts file or of the failures sidecar."""
 
     key: RolloutKey

@@ -9,9 +9,10 @@ Source: collection.md §5, §9.3, §17.3; cases RC-21, RC-53.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Final, Protocol
+
+import msgspec
 
 from rollbook.records.headline import Headline
 from rollbook.records.standing import Coverage
@@ -40,16 +41,14 @@ class FilePath(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(msgspec.Struct, frozen=True):
     """What is wrong with a file; `place` is `file:line`, or the file alone."""
 
     place: str
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStatus:
+class SessionStatus(msgspec.Struct, frozen=True):
     """One process's stay in the run; `closed_at` and `how` are None while it runs, and when it died."""
 
     number: int
@@ -61,8 +60,7 @@ class SessionStatus:
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupStatus:
+class GroupStatus(msgspec.Struct, frozen=True):
     """The rollouts of one agent on one environment server.
 
     `failure_kinds` counts the failures that stand by kind; `final_zeros` counts those that are final and count as zero.
@@ -72,12 +70,11 @@ class GroupStatus:
     server: str | None
     coverage: Coverage
     mean_reward: float | None
-    failure_kinds: Mapping[str, int] = field(default_factory=dict)
+    failure_kinds: Mapping[str, int] = msgspec.field(default_factory=dict)
     final_zeros: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RunStatus:
+class RunStatus(msgspec.Struct, frozen=True):
     """One run, as its files tell it.
 
     `attempts` counts reserved numbers and `refused` those of them that never ran; `owed_by` and `not_owed_by` split the
@@ -108,7 +105,7 @@ class RunStatus:
     input: FilePath | None = None
     has_plan: bool = True
     run_elsewhere: str | None = None
-    headlines: Mapping[str, Headline] = field(default_factory=dict)
+    headlines: Mapping[str, Headline] = msgspec.field(default_factory=dict)
 
     @property
     def final_zeros(self) -> int:
@@ -180,7 +177,7 @@ def not_owed_by(coverage: Coverage) -> Mapping[str, int]:
 def summed(coverages: Sequence[Coverage]) -> Coverage:
     """Return the coverage of several plans taken together."""
     split = ("failed_by_class", "with_task")
-    counts = [part.name for part in fields(Coverage) if part.name not in split]
+    counts = [name for name in Coverage.__struct_fields__ if name not in split]
     sums = {name: sum(getattr(coverage, name) for coverage in coverages) for name in counts}
     splits = {name: counted(getattr(coverage, name) for coverage in coverages) for name in split}
     classes, with_task = (dict(sorted(splits[name].items())) for name in split)

@@ -5,18 +5,17 @@ Rules:
 * Once something ended, the reason is an old one, and is told no longer.
 """
 
-from dataclasses import dataclass, field
+import msgspec
 
 from rollbook.records.event import AttemptCut, AttemptRefused
 from rollbook.records.identity import RolloutKey
 
 
-@dataclass(slots=True)
-class SentAgain:
+class SentAgain(msgspec.Struct):
     """The fold. `why` is what the latest attempt that never ran met, None once another one ended."""
 
     why: str | None = None
-    _waiting: set[RolloutKey] = field(default_factory=set)
+    _waiting: set[RolloutKey] = msgspec.field(default_factory=set)
 
     def __len__(self) -> int:
         """Return how many wait."""

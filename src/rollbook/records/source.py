@@ -8,13 +8,13 @@ Source: collection.md §1.1, §2.4.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from rollbook.records.json_values import JsonMapping, JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRow:
+class SourceRow(msgspec.Struct, frozen=True):
     """One row of a dataset: `text` is what decides whether two rows are the same task."""
 
     number: int

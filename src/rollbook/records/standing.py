@@ -13,9 +13,11 @@ Source: collection.md §4.11, §5.4, §17.1, §21.1, §21.3.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from rollbook.records.alike import alike_rollouts
 from rollbook.records.columns import PLANNED, RolloutColumns, packed, packed_key, unpacked_key
@@ -50,8 +52,7 @@ def supersedes(new: Record, current: Record | None) -> bool:
     return isinstance(new.outcome, Result) or not isinstance(current.outcome, Result)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """Where one rollout stands: its disposition, and the record that decides (if one does).
 
     `with_task`: it is not owed by itself, and runs again because its task's repeats are scored together.
@@ -69,17 +70,17 @@ class Standing:
         return self.with_task or self.disposition in OWED
 
 
-@dataclass(slots=True)
 class Standings:
     """The fold over a run's reservations and records, in the order in which they were written."""
 
-    columns: RolloutColumns = field(default_factory=RolloutColumns)
-    table: RecordTable = field(default_factory=RecordTable)
-    stop_reason: str | None = None
-    unreserved: int = 0
-    first_unreserved: Record | None = None
-    refused_attempts: int = 0
-    _reusing: set[int] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.columns = RolloutColumns()
+        self.table = RecordTable()
+        self.stop_reason: str | None = None
+        self.unreserved = 0
+        self.first_unreserved: Record | None = None
+        self.refused_attempts = 0
+        self._reusing: set[int] = set()
 
     def plan(self, key: RolloutKey, agent: str | None = None, server: str | None = None) -> bool:
         """Note that the plan holds `key`, for `agent` on a stamped `server`; False when it was there already."""

@@ -6,13 +6,12 @@ Rules:
 Source: collection.md §4.11, §17.1.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from rollbook.records.identity import RolloutKey
 
 
-@dataclass(frozen=True, slots=True)
-class Chapter:
+class Chapter(msgspec.Struct, frozen=True):
     """One thing that happened to one attempt in one session; `place` is `file:line`."""
 
     attempt: int | None
@@ -21,8 +20,7 @@ class Chapter:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(msgspec.Struct, frozen=True):
     """One rollout: its chapters, where it stands after them, and what a resume would do with it."""
 
     key: RolloutKey
@@ -37,8 +35,7 @@ class Story:
         return self.planned or bool(self.chapters)
 
 
-@dataclass(frozen=True, slots=True)
-class NotScored:
+class NotScored(msgspec.Struct, frozen=True):
     """Rollouts that are not scored and that a resume would treat alike: `count` of them, the first ones named.
 
     `why` is a reason of `RunStatus.owed_by` when `owed`, else one of `not_owed_by`.

@@ -11,10 +11,10 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Failed, Masked, Outcome, Scored, without_text
@@ -32,21 +32,20 @@ SCORED: Final = Scored(0.0)
 _MASKED: Final = Masked(None)
 
 
-@dataclass(slots=True)
-class RecordTable:
+class RecordTable(msgspec.Struct):
     """Records by row number; `before` chains the rows of those rollouts that have several, the latest first."""
 
-    attempts: "array[int]" = field(default_factory=lambda: array("i"))
-    kinds: "array[int]" = field(default_factory=lambda: array("i"))
-    origins: "array[int]" = field(default_factory=lambda: array("i"))
-    rewards: "array[float]" = field(default_factory=lambda: array("d"))
-    files: "array[int]" = field(default_factory=lambda: array("B"))
-    offsets: "array[int]" = field(default_factory=lambda: array("q"))
-    lengths: "array[int]" = field(default_factory=lambda: array("I"))
-    lines: "array[int]" = field(default_factory=lambda: array("I"))
-    before: dict[int, int] = field(default_factory=dict)
-    outcomes: Shared[Outcome] = field(default_factory=lambda: Shared(SCORED))
-    sources: Shared[tuple[str | None, str | None, str | None]] = field(default_factory=Shared)
+    attempts: "array[int]" = msgspec.field(default_factory=lambda: array("i"))
+    kinds: "array[int]" = msgspec.field(default_factory=lambda: array("i"))
+    origins: "array[int]" = msgspec.field(default_factory=lambda: array("i"))
+    rewards: "array[float]" = msgspec.field(default_factory=lambda: array("d"))
+    files: "array[int]" = msgspec.field(default_factory=lambda: array("B"))
+    offsets: "array[int]" = msgspec.field(default_factory=lambda: array("q"))
+    lengths: "array[int]" = msgspec.field(default_factory=lambda: array("I"))
+    lines: "array[int]" = msgspec.field(default_factory=lambda: array("I"))
+    before: dict[int, int] = msgspec.field(default_factory=dict)
+    outcomes: Shared[Outcome] = msgspec.field(default_factory=lambda: Shared(SCORED))
+    sources: Shared[tuple[str | None, str | None, str | None]] = msgspec.field(default_factory=Shared)
 
     def __len__(self) -> int:
         """Return how many records there are."""
@@ -88,7 +87,7 @@ class RecordTable:
             reward = self.rewards[row]
             return Masked(None if math.isnan(reward) else reward)
         if isinstance(shape, Failed) and not math.isnan(self.rewards[row]):
-            return msgspec.structs.replace(shape, reward=self.rewards[row])
+            return replace(shape, reward=self.rewards[row])
         return shape
 
     def shape(self, row: int) -> Outcome:

@@ -14,7 +14,6 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, Self
 
 import msgspec
@@ -48,13 +47,12 @@ def _number(text: str) -> int | float | str:
 _DECODER: Final = msgspec.json.Decoder(float_hook=_number)
 
 
-@dataclass(slots=True)
-class PlanDigest:
+class PlanDigest(msgspec.Struct):
     """What every rollout of a plan is asked, as digests."""
 
-    _tasks: "array[int]" = field(default_factory=lambda: array("Q"))
-    _rollouts: "array[int]" = field(default_factory=lambda: array("Q"))
-    _contents: bytearray = field(default_factory=bytearray)
+    _tasks: "array[int]" = msgspec.field(default_factory=lambda: array("Q"))
+    _rollouts: "array[int]" = msgspec.field(default_factory=lambda: array("Q"))
+    _contents: bytearray = msgspec.field(default_factory=bytearray)
     _by_key: "array[int] | None" = None
     _expected: int = 0
 

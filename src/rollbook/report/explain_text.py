@@ -10,9 +10,10 @@ Source: collection.md §4.11, §17.1; case RC-61.
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from itertools import chain
 from typing import Final
+
+from msgspec.structs import asdict
 
 from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject

@@ -8,9 +8,11 @@ Source: collection.md §1.12; case RC-71.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec.structs import asdict
 
 from rollbook.records.headline import Headline
 from rollbook.records.json_values import JsonObject
@@ -29,7 +31,7 @@ def json_report(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]
         "exported": dict(scores.exported),
         "warnings": list(scores.warnings),
         "agents": [_agent(score, scores.headline(score)) for score in scores.agents],
-        "retries": [asdict(bias) | {"is_clear": bias.is_clear} for bias in scores.retries],
+        "retries": [msgspec.to_builtins(bias) | {"is_clear": bias.is_clear} for bias in scores.retries],
         "worst_tasks": [_task(score) for score in scores.worst_tasks(WORST_LISTED)],
         "files": {label: str(path) for label, path in files.items()} | files_json(files),
     }

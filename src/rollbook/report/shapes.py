@@ -8,9 +8,10 @@ Source: collection.md §1.12; docs/cli.md, "What JSON looks like".
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from os import PathLike, fspath
 from typing import Final
+
+from msgspec.structs import asdict
 
 from rollbook.records.coverage import Coverage
 from rollbook.records.json_values import JsonObject

@@ -10,8 +10,9 @@ Source: collection.md §9.3, §20(10); case RC-21.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Final
+
+from msgspec.structs import asdict
 
 from rollbook.records.headline import Headline
 from rollbook.records.json_values import JsonObject

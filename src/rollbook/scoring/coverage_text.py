@@ -8,13 +8,13 @@ Source: collection.md §6.6, §1.12; case RC-71.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from rollbook.records.standing import Coverage
 
 
-@dataclass(frozen=True, slots=True)
-class MetricsCoverage:
+class MetricsCoverage(msgspec.Struct, frozen=True):
     """How many planned rollouts metrics speak for, as the field reports it.
 
     `routed_by_class` counts the rollouts that failed in this run by failure class; `imputed` is None unless rollouts
@@ -24,7 +24,7 @@ class MetricsCoverage:
     expected: int
     scored: int
     imputed: int | None = None
-    routed_by_class: Mapping[str, int] = field(default_factory=dict)
+    routed_by_class: Mapping[str, int] = msgspec.field(default_factory=dict)
     failures_file: str = ""
 
     @property

@@ -19,8 +19,9 @@ few clusters (Cameron and Miller 2015, §II.B); Chen et al. 2021 (arXiv:2107.033
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
 from itertools import chain, repeat
+
+import msgspec
 
 from rollbook.scoring.exact_sum import ExactSum
 from rollbook.scoring.pass_at_k import pass_at_k
@@ -30,8 +31,7 @@ Rewards = list[float]
 """The rewards of one task's scored rollouts, in any order."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassAtK:
+class PassAtK(msgspec.Struct, frozen=True):
     """The mean chance, as a fraction, that k rollouts of a task hold a right one.
 
     `tasks` have at least k scored rollouts and enter `value`; `short_tasks` have fewer and do not. `value` is None when
@@ -44,14 +44,13 @@ class PassAtK:
     short_tasks: int
 
 
-@dataclass(slots=True)
-class ClusteredError:
+class ClusteredError(msgspec.Struct):
     """The standard error of the mean of all rewards, which is `center`."""
 
     center: float
     _tasks: int = 0
     _rewards: int = 0
-    _squares: ExactSum = field(default_factory=ExactSum)
+    _squares: ExactSum = msgspec.field(default_factory=ExactSum)
 
     def add(self, rewards: Rewards) -> None:
         """Take in a task that has rewards."""
@@ -68,11 +67,10 @@ class ClusteredError:
         return finite_or_none(lambda: math.sqrt(correction * self._squares.value()) / self._rewards)
 
 
-@dataclass(slots=True)
-class PassAtPowers:
+class PassAtPowers(msgspec.Struct):
     """pass@k of tasks, for k = 1, 2, 4 and so on, as long as every reward is 0 or 1."""
 
-    _counts: Counter[tuple[int, int]] = field(default_factory=Counter)
+    _counts: Counter[tuple[int, int]] = msgspec.field(default_factory=Counter)
     _is_binary: bool = True
 
     def add(self, rewards: Rewards) -> None:

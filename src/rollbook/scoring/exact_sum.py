@@ -9,19 +9,19 @@ The remainder of a rounded sum is a sum again; a handful of such sums hold all t
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from rollbook.scoring.spread import finite_or_none
 
 _AT_ONCE: Final = 1024
 
 
-@dataclass(slots=True)
-class ExactSum:
+class ExactSum(msgspec.Struct):
     """A growing sum, without bound in how many numbers it takes."""
 
-    _parts: list[float] = field(default_factory=list)
+    _parts: list[float] = msgspec.field(default_factory=list)
 
     def add(self, values: Iterable[float]) -> None:
         """Add numbers."""
@@ -34,12 +34,11 @@ class ExactSum:
         return math.fsum(self._parts)
 
 
-@dataclass(slots=True)
-class Mean:
+class Mean(msgspec.Struct):
     """The arithmetic mean of numbers that come one after the other."""
 
     count: int = 0
-    _sum: ExactSum = field(default_factory=ExactSum)
+    _sum: ExactSum = msgspec.field(default_factory=ExactSum)
 
     def add(self, values: list[float]) -> None:
         """Take numbers in."""

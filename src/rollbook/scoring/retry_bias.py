@@ -17,9 +17,10 @@ Source: Cameron and Miller 2015, §II.B: a regression of the reward on whether i
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
+
+import msgspec
 
 from rollbook.records.columns import PLANNED
 from rollbook.records.headline import Range
@@ -31,8 +32,7 @@ from rollbook.scoring.spread import finite_or_none
 from rollbook.scoring.student_t import t_quantile
 
 
-@dataclass(frozen=True, slots=True)
-class RetryBias:
+class RetryBias(msgspec.Struct, frozen=True):
     """One agent's rollouts scored at their first attempt, and those scored later: how many, and their mean rewards.
 
     `interval` is the 95 % interval of `difference`, the later mean minus the first one; None where tasks show no
@@ -61,22 +61,20 @@ class OfTask(NamedTuple):
     later: list[float]
 
 
-@dataclass(slots=True)
-class _Two:
+class _Two(msgspec.Struct):
     """The rewards of both kinds."""
 
-    first: Mean = field(default_factory=Mean)
-    later: Mean = field(default_factory=Mean)
+    first: Mean = msgspec.field(default_factory=Mean)
+    later: Mean = msgspec.field(default_factory=Mean)
 
 
-@dataclass(slots=True)
-class _Spread:
+class _Spread(msgspec.Struct):
     """What tasks come to whose rewards are compared with the means of their kinds."""
 
     counts: tuple[int, int]
     means: tuple[float, float]
     tasks: int = 0
-    squares: ExactSum = field(default_factory=ExactSum)
+    squares: ExactSum = msgspec.field(default_factory=ExactSum)
 
     def add(self, task: OfTask) -> None:
         self.tasks += 1

@@ -10,7 +10,6 @@ Source: collection.md §7.4.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -62,8 +61,7 @@ class TimingRow(msgspec.Struct, frozen=True):
         return " ".join((*(cell.ljust(width) for cell, width in cells), self.state.value))
 
 
-@dataclass(slots=True)
-class RunTiming:
+class RunTiming(msgspec.Struct):
     """The fold over starts, ends and samples of queues of `total` rollouts, from `began` on (monotonic seconds)."""
 
     total: int
@@ -77,8 +75,8 @@ class RunTiming:
     timed_out: int = 0
     samples: int = 0
     peak: float = 0.0
-    _waiting: float = field(default=0.0)
-    _running: float = field(default=0.0)
+    _waiting: float = 0.0
+    _running: float = 0.0
 
     def start(self, now: float) -> None:
         """Note that a rollout started at `now`."""

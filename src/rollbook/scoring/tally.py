@@ -12,12 +12,12 @@ Source: cases RC-71, RC-74, RC-84; collection.md §4.11.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from rollbook.records.coverage import covered
 from rollbook.records.disposition import DEFAULT_RULES, Disposition, Rules
@@ -83,8 +83,7 @@ class AgentScore(msgspec.Struct, frozen=True):
         return headline_of(observed, min_coverage)
 
 
-@dataclass(frozen=True, slots=True)
-class RunScores:
+class RunScores(msgspec.Struct, frozen=True):
     """The scores of a run: agents by name, and the tasks that do worst.
 
     A headline speaks for `min_coverage` of an agent's plan at least. `warnings` say what puts the scores in doubt;
@@ -98,7 +97,7 @@ class RunScores:
     retries: tuple[RetryBias, ...] = ()
     warnings: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
-    exported: Mapping[str, int] = field(default_factory=dict)
+    exported: Mapping[str, int] = msgspec.field(default_factory=dict)
     rejected: Exception | None = None
 
     def headline(self, score: AgentScore) -> Headline:
@@ -118,11 +117,10 @@ class RunScores:
         return self.worst[:most]
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(msgspec.Struct):
     """The fold: records in the order in which they were written, or only those that stand."""
 
-    _standings: Standings = field(default_factory=Standings)
+    _standings: Standings = msgspec.field(default_factory=Standings)
 
     def add(self, record: Record) -> None:
         """Fold one record."""
@@ -133,17 +131,15 @@ class Tally:
         return scores_of(self._standings)
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(msgspec.Struct):
     """The rollouts of one task under one agent: the number of each one's kind of ending, and the rewards there are."""
 
-    kinds: list[int] = field(default_factory=list)
-    rewards: list[float] = field(default_factory=list)
+    kinds: list[int] = msgspec.field(default_factory=list)
+    rewards: list[float] = msgspec.field(default_factory=list)
     imputed: int = 0
 
 
-@dataclass(slots=True)
-class _Sums:
+class _Sums(msgspec.Struct):
     """What an agent's tasks come to, of which none is kept."""
 
     tasks: int = 0
@@ -151,9 +147,9 @@ class _Sums:
     most_repeats: int = 0
     imputed: int = 0
     within_unit: bool = True
-    kinds: Counter[int] = field(default_factory=Counter)
-    rewards: Mean = field(default_factory=Mean)
-    passes: PassAtPowers = field(default_factory=PassAtPowers)
+    kinds: Counter[int] = msgspec.field(default_factory=Counter)
+    rewards: Mean = msgspec.field(default_factory=Mean)
+    passes: PassAtPowers = msgspec.field(default_factory=PassAtPowers)
 
     def add(self, group: _Group) -> None:
         """Take in a task."""

@@ -6,7 +6,6 @@ Rules:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import msgspec
@@ -39,11 +38,10 @@ class _Candidate(NamedTuple):
     kinds: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class WorstTasks:
+class WorstTasks(msgspec.Struct):
     """Those of which nothing is scored first, then those of the lowest mean reward."""
 
-    _kept: list[_Candidate] = field(default_factory=list)
+    _kept: list[_Candidate] = msgspec.field(default_factory=list)
     _bar: _Candidate | None = None
     _best: float | None = None
 

@@ -8,8 +8,9 @@ Source: collection.md §6.6, §21.28.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from rollbook.records.columns import unpacked_key
 from rollbook.records.disposition import DEFAULT_CAP, DEFAULT_RULES, Disposition, Rules
@@ -21,15 +22,14 @@ from rollbook.records.table import NO_ROW, SCORED_KIND
 from rollbook.telemetry.stand import UNSENT, Scores, Stand, dispatch_name, reward_of
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
+class Before(msgspec.Struct, frozen=True):
     """The plan by dispatch name, what stands of it, and what it took; `cap`: failures that a rollout may have.
 
     `scored` adds up what is scored and not owed; `stood` lists how every other rollout stands that was touched.
     """
 
-    planned: Mapping[str, int] = field(default_factory=dict)
-    scored: Mapping[str | None, Scores] = field(default_factory=dict)
+    planned: Mapping[str, int] = msgspec.field(default_factory=dict)
+    scored: Mapping[str | None, Scores] = msgspec.field(default_factory=dict)
     stood: Iterable[tuple[RolloutKey, Stand]] = ()
     failed_attempts: int = 0
     retried: int = 0

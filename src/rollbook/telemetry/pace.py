@@ -6,14 +6,13 @@ Rules:
 Source: collection.md §3.9.
 """
 
-from dataclasses import dataclass, field
+import msgspec
 
 from rollbook.records.event import AttemptCut, AttemptEnded, AttemptRefused, AttemptStarted, Event
 from rollbook.records.sent_again import SentAgain
 
 
-@dataclass(slots=True)
-class Pace:
+class Pace(msgspec.Struct):
     """Attempts that `started`, `ended` with a line of their own and were `refused`; `first` and `last` in seconds.
 
     `again` has those that wait to be sent again.
@@ -24,7 +23,7 @@ class Pace:
     refused: int = 0
     first: float | None = None
     last: float | None = None
-    again: SentAgain = field(default_factory=SentAgain)
+    again: SentAgain = msgspec.field(default_factory=SentAgain)
 
     def observe(self, event: Event) -> None:
         """Count one event."""

@@ -5,8 +5,9 @@ Rules:
 * A rollout that is scored and not owed is not sent again in its session, so it is not remembered.
 """
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from rollbook.records.identity import RolloutKey
 from rollbook.records.marks import MOST_MARKS, Marks
@@ -29,8 +30,7 @@ UNSENT: Final = Stand(NeverStarted, None, finished=False)
 """Nothing was sent of it: it counts nowhere."""
 
 
-@dataclass(slots=True)
-class Scores:
+class Scores(msgspec.Struct):
     """So many scored rollouts, whose rewards add up to `rewards`."""
 
     count: int = 0

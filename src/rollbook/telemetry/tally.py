@@ -10,14 +10,14 @@ Source: collection.md §3.9, §21.28.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from rollbook.records.outcome import Failed, Interrupted, Masked, Scored
 from rollbook.telemetry.stand import Scores, Stand
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(msgspec.Struct):
     """Where the rollouts of one name stand.
 
     `rewarded` saved rewards add up to `rewards`; of these, `scored` are measurements and add up to `measured`. `saved`

@@ -13,11 +13,11 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from rollbook.clock import Clock
 from rollbook.dispatch.controls import Controls, ControlStatus, Requeued
@@ -65,15 +65,14 @@ def _listening(paths: RunPaths, note: Note) -> Listener | None:
         return None
 
 
-@dataclass(slots=True)
-class _Desk:
+class _Desk(msgspec.Struct):
     """Where requests are heard; so many at once, and no others meanwhile."""
 
     controls: Controls
     note: Note
     clock: Clock
-    _room: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, _AT_ONCE))
-    _talks: set[asyncio.Task[None]] = field(default_factory=set)
+    _room: asyncio.Semaphore = msgspec.field(default_factory=partial(asyncio.Semaphore, _AT_ONCE))
+    _talks: set[asyncio.Task[None]] = msgspec.field(default_factory=set)
 
     async def hear(self, listener: socket.socket) -> None:
         """Take one connection after the other, for good."""

@@ -8,7 +8,6 @@ Rules:
 import errno
 import os
 import socket
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -31,8 +30,7 @@ _MOST_ANSWER_BYTES: Final = 1 << 20
 _NOBODY: Final = (FileNotFoundError, NotADirectoryError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """A command: `status`, `concurrency`, `pause`, `resume`, `drain` or `requeue` (with `rollouts`).
 
     `concurrency` comes with a `limit`, or with `auto`: the run is to find its limit by itself.
@@ -44,8 +42,7 @@ class Request:
     rollouts: tuple[RolloutKey, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What was done, in words, and how the run is now; or, in `error`, why nothing was."""
 
     said: str = ""

@@ -15,7 +15,6 @@ import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -54,8 +53,7 @@ def never() -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class ReportPaths:
+class ReportPaths(msgspec.Struct, frozen=True):
     """Where the reports of a health check go."""
 
     summary: Path

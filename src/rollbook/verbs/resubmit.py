@@ -9,9 +9,11 @@ Source: collection.md §4.7, §4.10, §5.4.2, §5.4.3.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from rollbook.clock import Clock, timestamp
 from rollbook.errors import ConfigError, DamagedRunError

@@ -10,10 +10,13 @@ Source: collection.md §6.2, §6.6, §1.12; cases RC-71, RC-81, RC-82.
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import pairwise
 from typing import Any
+
+import msgspec
+from msgspec.structs import asdict
 
 from rollbook.records.columns import unpacked_key
 from rollbook.records.coverage import Coverage, covered
@@ -51,15 +54,13 @@ def summed(found: Iterable[Coverage]) -> Coverage:
     classes: Counter[str] = Counter()
     with_task: Counter[str] = Counter()
     for coverage in found:
-        counts.update(
-            {one.name: value for one in fields(coverage) if isinstance(value := getattr(coverage, one.name), int)}
-        )
+        counts.update({name: value for name, value in asdict(coverage).items() if isinstance(value, int)})
         classes.update(coverage.failed_by_class)
         with_task.update(coverage.with_task)
     planned = counts.pop("planned", 0)
     coverage = Coverage(planned, failed_by_class=dict(sorted(classes.items())), with_task=dict(with_task))
     numbers: Any = counts
-    return replace(coverage, **numbers)
+    return msgspec.structs.replace(coverage, **numbers)
 
 
 class _Counts:

@@ -11,11 +11,11 @@ Source: collection.md §5.4, §9.3, §17; cases RC-21, RC-27.
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from rollbook.config.attempt_cap import max_rollout_attempts
 from rollbook.errors import LedgerError, NoRunError

@@ -6,9 +6,9 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from controls import ScriptedControls
 from rollbook.cli.entry import exit_code_of

@@ -2,11 +2,11 @@
 
 import json
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 
 import click
 import pytest
+from msgspec.structs import replace
 
 from rollbook.cli.entry import exit_code_of
 from rollbook.cli.explain_session import show_not_scored, show_story

@@ -1,10 +1,10 @@
 """What a command about a run ends with, line by line of the table of exit codes."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rollbook.records.run_status import (
     Damage,

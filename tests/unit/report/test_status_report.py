@@ -1,10 +1,10 @@
 """How a run is, as text and as JSON."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from rollbook.records.headline import Measured
 from rollbook.records.run_status import GroupStatus, RunState

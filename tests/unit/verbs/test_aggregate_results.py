@@ -1,9 +1,9 @@
 import asyncio
 from contextlib import ExitStack
-from dataclasses import replace
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from rollbook.ledger.history import read_history
 from rollbook.ledger.paths import RunPaths

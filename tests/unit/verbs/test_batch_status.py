@@ -1,9 +1,9 @@
 """The status file that an outer scheduler reads."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from rollbook.records.run_status import GroupStatus, RunState
 from rollbook.records.standing import Coverage
