@@ -48,8 +48,8 @@ _MAPPED_IPV4: Final = ipaddress.IPv6Network("::ffff:0:0/96")
 
 _LOG = logging.getLogger(__name__)
 _KEYS_OF_EVERY_BLOCK: Final = frozenset(
-    "allowed_agents allowed_model_types datasets description domain skip_verification skip_verification_reward "
-    "value verified verified_url".split()
+    {"allowed_agents", "allowed_model_types", "datasets", "domain", "skip_verification", "skip_verification_reward"}
+    | {"description", "value", "verified", "verified_url"}
 )
 """Keys of a server's block that the configuration itself reads, and those that tell a reader what it is."""
 
