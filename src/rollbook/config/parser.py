@@ -11,9 +11,8 @@ Source: servers.md §1.2, §1.5.
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import yaml
@@ -67,8 +66,7 @@ _DUMMY_POLICY_MODEL: Mapping[str, object] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalConfigDictParserConfig:
+class GlobalConfigDictParserConfig(msgspec.Struct, frozen=True):
     """Which sources are read, and how the result is given out.
 
     `overrides` stands in for the command line's tokens; `offline` gives every server port -1 and asks no socket;
@@ -110,11 +108,10 @@ class _Layers(msgspec.Struct, frozen=True):
         return Places((*self.files, *self.above, typed))
 
 
-@dataclass(slots=True)
-class GlobalConfigDictParser:
+class GlobalConfigDictParser(msgspec.Struct):
     """The parser; `ports` is where free ports come from."""
 
-    ports: PortSource = field(default_factory=PortSource)
+    ports: PortSource = msgspec.field(default_factory=PortSource)
 
     def parse(self, config: GlobalConfigDictParserConfig | None = None) -> DictConfig:
         """Return the merged, checked and completed configuration.
@@ -190,9 +187,7 @@ def forget_global_config_dict() -> None:
     _Process.cfg = None
 
 
-def get_first_server_config_dict(
-    global_config_dict: DictConfig | Mapping[str, object], instance_name: str
-) -> DictConfig:
+def get_first_server_config_dict(global_config_dict: DictConfig | Mapping[str, Any], instance_name: str) -> DictConfig:
     """Return the innermost mapping of an instance.
 
     Raises:
