@@ -134,7 +134,7 @@ async def _end_holder(holder: Watched) -> None:
     holder.let_go()
     with suppress(TimeoutError):
         async with asyncio.timeout(END_TIMEOUT_S):
-            await holder.ended()
+            await holder.exited()
     await holder.end()
 
 

@@ -8,7 +8,9 @@ Rules:
 """
 
 import asyncio
+import os
 import shutil
+import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -16,9 +18,9 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import IO, Final
 
-from rollbook.sandbox.local.box import COMMAND_VARIABLE, Box
+from rollbook.sandbox.local.box import COMMAND_VARIABLE, END_TIMEOUT_S, Box
 from rollbook.sandbox.local.captured import Captured
-from rollbook.sandbox.local.ending import end_group, end_marked
+from rollbook.sandbox.local.ending import children_of, end_group, end_marked
 from rollbook.sandbox.local.limits import cpu_seconds
 from rollbook.sandbox.local.watched import Stream, Watched
 from rollbook.sandbox.values import SandboxExecResult
@@ -109,7 +111,7 @@ async def _run_watched(
         in_time = await _in_time(watched, command.timeout_s)
         code = watched.code
     finally:
-        await _end_all(box, watched, number)
+        await _end_all(box, watched, number, outlives=False)
     return _result(watched, watched.out.text(), watched.err.text(), code, in_time=in_time, box=box, command=command)
 
 
@@ -123,10 +125,10 @@ async def _run_left(
     try:
         in_time = await _in_time(watched, command.timeout_s)
     except BaseException:
-        await _end_all(box, watched, number)
+        await _end_all(box, watched, number, outlives=True)
         raise
     if not in_time:
-        await _end_all(box, watched, number)
+        await _end_all(box, watched, number, outlives=True)
     box.running.discard(watched)
     box.left.append(watched)
     printed, said = [await asyncio.to_thread(_read, path) for path in (out_path, err_path)]
@@ -136,20 +138,33 @@ async def _run_left(
 async def _in_time(watched: Watched, timeout_s: float | None) -> bool:
     try:
         async with asyncio.timeout(timeout_s):
-            await watched.ended()
+            await watched.over()
     except TimeoutError:
         return False
     return True
 
 
-async def _end_all(box: Box, watched: Watched, number: int) -> None:
+async def _end_all(box: Box, watched: Watched, number: int, *, outlives: bool) -> None:
     """Kill what a command started, whether it ended or not."""
     box.running.discard(watched)
+    if box.holder is not None:
+        await _end_first(watched)
     end_group(watched.pid)
-    if box.holder is None:
+    if box.holder is None or outlives:
         marker = f"{COMMAND_VARIABLE}={box.sandbox_id}-{number}"
         await asyncio.to_thread(end_marked, marker, watched.pid)
     await watched.end()
+
+
+async def _end_first(watched: Watched) -> None:
+    """Kill the first process of a command's own numbers, if there is one, and wait for the end of all below it."""
+    firsts = [first for own in children_of(watched.pid) for first in children_of(own)] if watched.code is None else []
+    for first in firsts:
+        with suppress(ProcessLookupError):
+            os.kill(first, signal.SIGKILL)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_TIMEOUT_S if firsts else 0):
+            await watched.exited()
 
 
 def _result(

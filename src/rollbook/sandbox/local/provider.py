@@ -20,7 +20,7 @@ from rollbook.errors import SandboxCreateError, SandboxError
 from rollbook.sandbox.local import paths
 from rollbook.sandbox.local.box import FOLDER_FOR_TEMPORARY_FILES, Box
 from rollbook.sandbox.local.command import FAULT_CODE, Command, run
-from rollbook.sandbox.local.isolation import isolation_here
+from rollbook.sandbox.local.isolation import Isolation, isolation_here
 from rollbook.sandbox.local.limits import Limits
 from rollbook.sandbox.local.terminal import Terminal, open_terminal, opened_terminal
 from rollbook.sandbox.values import (
@@ -44,6 +44,7 @@ class LocalProvider:
         file_mib: size of a file that a program writes, where the spec names no disk.
         open_files: files that a process may hold open.
         processes: processes of one sandbox, where the kernel can count them.
+        isolation: what this machine lends to a sandbox; tried, when not given.
 
     """
 
@@ -58,10 +59,12 @@ class LocalProvider:
         file_mib: int = 4096,
         open_files: int = 1024,
         processes: int = 256,
+        isolation: Isolation | None = None,
     ) -> None:
         self._workspace_root = workspace_root
         self._network = network
         self._limits = Limits(memory_mib, file_mib, open_files, processes)
+        self._isolation = isolation
         self._boxes: dict[str, Box] = {}
 
     async def create(self, spec: SandboxSpec) -> SandboxHandle:
@@ -175,7 +178,7 @@ class LocalProvider:
         return opened_terminal(self._live(handle), session_id)
 
     async def _box(self, spec: SandboxSpec) -> Box:
-        isolation = await asyncio.to_thread(isolation_here)
+        isolation = self._isolation if self._isolation is not None else await asyncio.to_thread(isolation_here)
         sandbox_id = f"local-{secrets.token_hex(8)}"
         try:
             root = await asyncio.to_thread(_made, self._workspace_root, sandbox_id)

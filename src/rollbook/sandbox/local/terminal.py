@@ -78,7 +78,7 @@ class Terminal:
         """Return the exit code; None when the program still runs after `timeout_s`."""
         try:
             async with asyncio.timeout(timeout_s):
-                await self._watched.ended()
+                await self._watched.exited()
         except TimeoutError:
             return None
         return self._watched.code

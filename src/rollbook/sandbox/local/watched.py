@@ -33,11 +33,11 @@ class Watched(asyncio.SubprocessProtocol):
     def __init__(self, most_kept: int, most_printed: int) -> None:
         self.out = Captured(most_kept)
         self.err = Captured(most_kept)
-        self.flooded = False
         self._most_printed = most_printed
         loop = asyncio.get_running_loop()
         self._exited: asyncio.Future[None] = loop.create_future()
         self._spoke: asyncio.Future[None] = loop.create_future()
+        self._too_much: asyncio.Future[None] = loop.create_future()
         self._gone: asyncio.Future[None] = loop.create_future()
         self._transport: asyncio.SubprocessTransport | None = None
 
@@ -83,8 +83,17 @@ class Watched(asyncio.SubprocessProtocol):
         code = self._running().get_returncode()
         return 128 - code if code is not None and code < 0 else code
 
-    async def ended(self) -> None:
+    @property
+    def flooded(self) -> bool:
+        """Whether it has printed as much as counts as endless."""
+        return self._too_much.done()
+
+    async def over(self) -> None:
         """Wait until the process ends, or has printed too much."""
+        await asyncio.wait([self._exited, self._too_much], return_when=asyncio.FIRST_COMPLETED)
+
+    async def exited(self) -> None:
+        """Wait until the process ends."""
         await asyncio.shield(self._exited)
 
     async def spoke(self) -> bool:
@@ -116,9 +125,8 @@ class Watched(asyncio.SubprocessProtocol):
         captured = self.out if fd == OUT else self.err
         captured.add(data)
         _tell(self._spoke)
-        if captured.total >= self._most_printed and not self._exited.done():
-            self.flooded = True
-            _tell(self._exited)
+        if captured.total >= self._most_printed:
+            _tell(self._too_much)
 
     def process_exited(self) -> None:
         """Tell who waits for the end."""
