@@ -6,52 +6,14 @@ import pytest
 from resources_servers.math_with_judge.app import MathWithJudgeResourcesServer, without_delimiters
 from resources_servers.math_with_judge.judging import judge_request, says_equal
 from resources_servers.math_with_judge.workers import WorkerPool
-from rollbook import (
-    BaseServerConfig,
-    MissingPackageError,
-    NeMoGymResponse,
-    NeMoGymResponseCreateParamsNonStreaming,
-    ServerClient,
-)
+from rollbook import MissingPackageError, NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from unit.shelf.calling import built, example_rows, message, response, served, shared_rows
+from unit.shelf.judge import JUDGE, Judge
 
 NAME = "math_with_judge"
 ROW = example_rows(NAME)[0]
 QUICK = Path(__file__).with_name("scripted_comparison.py")
-JUDGE = {"type": "responses_api_models", "name": "judge"}
 pytest.importorskip("math_verify")
-
-
-class Judge(ServerClient):
-    """Answers each judge's request with the next of its replies; an exception is raised."""
-
-    def __init__(self, *replies):
-        super().__init__(BaseServerConfig(host="127.0.0.1", port=1), {})
-        self.replies = list(replies)
-        self.asked = []
-
-    async def post(self, server_name, url_path, json=None, **options):
-        self.asked.append((server_name, url_path, json))
-        reply = self.replies.pop(0)
-        if isinstance(reply, Exception):
-            raise reply
-        return Given(reply if isinstance(reply, dict) else response(reply))
-
-
-class Given:
-    """A reply of status 200."""
-
-    status = 200
-    ok = True
-
-    def __init__(self, body):
-        self.body = body
-
-    async def json(self, **options):
-        return self.body
-
-    async def read(self):
-        return NeMoGymResponse.model_validate(self.body).model_dump_json().encode()
 
 
 def server(judge=None):
