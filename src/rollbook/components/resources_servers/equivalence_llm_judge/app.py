@@ -2,8 +2,8 @@
 
 Rules:
 * No judge is asked about an empty answer or one that is too long: they are unequal.
-* A row's own pattern beats the configuration's, except for references that are longer than the threshold. Where a pattern
-  takes nothing, the whole response is the answer.
+* A row's own pattern beats the configuration's, except for references that are longer than the threshold. Where a
+  pattern takes nothing, the whole response is the answer.
 * Where the row's own pattern cut the answer and it was found unequal, the whole response may earn a part.
 * A verdict of "equal" may be asked for once more with the answers swapped, against judges that prefer a side.
 * A judge that cannot be asked is no verdict: the row is masked. A row whose pattern does not compile is masked too.
