@@ -153,6 +153,9 @@ _PUBLIC: Final = {
     ),
     "rollbook.servers.kinds.verifier_exercise": "VerifierCaseResult exercise_verifier_fixture",
     "rollbook.servers.kinds.verifier_fixture": "VerifierCase VerifierFixture",
+    "rollbook.servers.mcp.exposure": "maybe_auto_expose",
+    "rollbook.servers.mcp.session_token": "NEMO_GYM_MCP_METADATA_KEY NEMO_GYM_MCP_SESSION_TOKEN_HEADER TOKEN_HEADER",
+    "rollbook.servers.mcp.tools": "MCPCatchall MCPTool",
     "rollbook.servers.openai.openai_chat": (
         "CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS NeMoGymChatCompletion "
         "NeMoGymChatCompletionCreateParamsNonStreaming NeMoGymChatCompletionMessage "
@@ -203,6 +206,7 @@ _PUBLIC: Final = {
     "rollbook.servers.serving.remote": "RemoteDeployment",
     "rollbook.servers.serving.webserver": "is_nemo_gym_fastapi_entrypoint",
     "rollbook.servers.session_key": "SESSION_ID_KEY",
+    "rollbook.testing.session_conformance": "SessionContractError check_resources_session_contract",
 }
 _HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 

@@ -400,6 +400,18 @@ from rollbook.servers.kinds.verifier_fixture import (
     VerifierCase,
     VerifierFixture,
 )
+from rollbook.servers.mcp.exposure import (
+    maybe_auto_expose,
+)
+from rollbook.servers.mcp.session_token import (
+    NEMO_GYM_MCP_METADATA_KEY,
+    NEMO_GYM_MCP_SESSION_TOKEN_HEADER,
+    TOKEN_HEADER,
+)
+from rollbook.servers.mcp.tools import (
+    MCPCatchall,
+    MCPTool,
+)
 from rollbook.servers.openai.openai_chat import (
     CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS,
     NeMoGymChatCompletion,
@@ -511,6 +523,10 @@ from rollbook.servers.serving.webserver import (
 from rollbook.servers.session_key import (
     SESSION_ID_KEY,
 )
+from rollbook.testing.session_conformance import (
+    SessionContractError,
+    check_resources_session_contract,
+)
 
 __all__ = [
     "AGENT_REF_KEY_NAME",
@@ -528,6 +544,8 @@ __all__ = [
     "JUDGE_UNPARSEABLE",
     "MAX_NUM_TRIES",
     "MODEL_CALL_CAPTURE_DIR_KEY_NAME",
+    "NEMO_GYM_MCP_METADATA_KEY",
+    "NEMO_GYM_MCP_SESSION_TOKEN_HEADER",
     "NG_DATASET_DIGEST_KEY",
     "NG_DIGEST_KEY",
     "NG_ELAPSED_KEY",
@@ -577,6 +595,7 @@ __all__ = [
     "TASK_INDEX_KEY_NAME",
     "TASK_SOURCE_KEY_NAME",
     "TOKEN_CAPTURE_PATH_SEGMENT",
+    "TOKEN_HEADER",
     "TOKEN_ID_CAPTURE_BLOCK",
     "TOKEN_METADATA_FIELDS",
     "VERIFIER_ERROR",
@@ -646,8 +665,10 @@ __all__ = [
     "JudgeError",
     "LatencySummary",
     "LedgerError",
+    "MCPCatchall",
     "MCPConnection",
     "MCPServerMetadata",
+    "MCPTool",
     "MCPToolAccess",
     "MaterializedTask",
     "MissingPackageError",
@@ -756,6 +777,7 @@ __all__ = [
     "ServerClient",
     "ServerStatus",
     "ServingError",
+    "SessionContractError",
     "ShadowedPackageError",
     "ShardTakenOverError",
     "SharedRolloutCollectionConfig",
@@ -795,6 +817,7 @@ __all__ = [
     "capture_key",
     "chat_completion_to_responses_create_params",
     "chat_completions_messages_to_responses_items",
+    "check_resources_session_contract",
     "component_root",
     "compute_aggregate_metrics",
     "compute_pass_majority_metrics",
@@ -834,6 +857,7 @@ __all__ = [
     "manifest_path_for",
     "materialize_task",
     "materialized_path_for",
+    "maybe_auto_expose",
     "maybe_get_global_config_dict",
     "maybe_rollout_id",
     "maybe_rollout_id_from_run_body",

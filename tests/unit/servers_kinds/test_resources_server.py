@@ -5,7 +5,7 @@ from fastapi import Request
 from omegaconf import OmegaConf
 from starlette.responses import JSONResponse
 
-from rollbook.errors import ConfigError, JudgeError
+from rollbook.errors import JudgeError
 from rollbook.servers.base import SESSION_ID_KEY
 from rollbook.servers.client import ServerClient
 from rollbook.servers.kinds.judge import judge_failsafe
@@ -244,6 +244,11 @@ async def test_the_reverify_mode_is_a_json_string(server_class, mode):
         assert (await get(playground, "sums", "/reverify_mode")).body == mode
 
 
+async def test_code_beside_a_server_asks_for_its_reverify_mode():
+    server = entry(Sum)["sums"].build(ServerClient(HEAD, OmegaConf.create({})))
+    assert await server.get_reverify_mode() is ReverifyMode.STATELESS
+
+
 async def test_the_aggregate_reply_is_the_worked_example():
     rows = [
         {"_ng_task_index": 0, "_ng_rollout_index": 0, "reward": 1.0},
@@ -263,9 +268,3 @@ async def test_the_aggregate_reply_is_the_worked_example():
     assert body["agent_metrics"]["mean/reward"] == pytest.approx(2 / 3)
     assert body["agent_metrics"]["coverage/masked_rollouts"] == 1
     assert [group["mean/reward"] for group in body["group_level_metrics"]] == [0.5, 1.0]
-
-
-async def test_tools_over_mcp_are_refused_when_the_server_is_built():
-    with pytest.raises(ConfigError, match="expose_tools_over_mcp is true"):
-        async with playing(entry(Sum, expose_tools_over_mcp=True)):
-            pass

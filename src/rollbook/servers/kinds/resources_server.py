@@ -8,7 +8,7 @@ Rules:
 Source: servers.md §3.7.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -16,7 +16,6 @@ from fastapi import FastAPI
 from pydantic import PrivateAttr
 
 from rollbook.config.types import BaseRunServerInstanceConfig
-from rollbook.errors import ConfigError
 from rollbook.scoring.aggregate import AggregateMetrics, AggregateMetricsMixin, AggregateMetricsRequest
 from rollbook.servers.base import SimpleServer
 from rollbook.servers.kinds.judge import judge_failsafe
@@ -35,6 +34,8 @@ from rollbook.servers.kinds.resources_sessions import (
     ResourcesSessions,
     ResourcesVerifyRequest,
 )
+from rollbook.servers.mcp.exposure import maybe_auto_expose
+from rollbook.servers.mcp.tools import MCPCatchall, MCPTool
 from rollbook.servers.openai.openai_response import NeMoGymResponse
 
 __all__ = [
@@ -100,23 +101,35 @@ class SimpleResourcesServer(AggregateMetricsMixin, SimpleServer):
         app.post("/close_session")(self.close_resources_session)
         app.post("/verify")(judge_failsafe(self.verify))
         app.post("/aggregate_metrics")(self.aggregate_metrics)
-        app.get("/reverify_mode")(self.reverify_mode)
+        app.get("/reverify_mode")(self.get_reverify_mode)
         return app
 
     def finish_webserver(self, app: FastAPI) -> None:
-        """Refuse what cannot be served.
+        """Serve the tools over MCP too, where `expose_tools_over_mcp` is true.
 
         Raises:
-            ConfigError: `expose_tools_over_mcp` is true.
+            ConfigError: a tool that MCP could not offer as its route does.
 
         """
         super().finish_webserver(app)
-        if self.config.expose_tools_over_mcp:
-            name = self.config.name
-            raise ConfigError(
-                f"{name}: expose_tools_over_mcp is true, and tools cannot be served over MCP yet; "
-                f"set it to false in the block of {name!r}, its tools are reached by plain HTTP"
-            )
+        maybe_auto_expose(self, app)
+
+    def mcp_tools(self, harvested: list[MCPTool], catchall: MCPCatchall | None) -> Sequence[MCPTool]:
+        """Return the tools that MCP offers: a hook, here those of the routes with a fixed path.
+
+        A server with a route whose path is a parameter adds `catchall.tool(name, schema, description)` for each.
+        """
+        del catchall
+        return harvested
+
+    def mcp_allowed_tools_for_session(self, seed_body: Any) -> Sequence[str] | None:
+        """Return the tools that the session of this `/seed_session` body may call over MCP: a hook, here all."""
+        del seed_body
+        return None
+
+    def normalize_tool_name(self, name: str) -> str:
+        """Return the name by which `verify` knows a tool that was called over MCP: a hook, here the name itself."""
+        return name
 
     @overridable
     async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
@@ -149,6 +162,6 @@ class SimpleResourcesServer(AggregateMetricsMixin, SimpleServer):
         self._resources_sessions.close(body)
         return ResourcesCloseSessionResponse(resources_session_id=body.resources_session_id)
 
-    async def reverify_mode(self) -> str:
+    async def get_reverify_mode(self) -> ReverifyMode:
         """Return whether a saved response can be verified again without its episode."""
-        return self.config.REVERIFY_MODE.value
+        return self.config.REVERIFY_MODE
