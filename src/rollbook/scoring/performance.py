@@ -6,7 +6,7 @@ Rules:
 Source: collection.md §6.4 (11), §8.5; servers.md §8.11.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rollbook.records.json_values import JsonObject
@@ -14,6 +14,7 @@ from rollbook.scoring.columns import defined
 from rollbook.scoring.number_column import NumberColumn
 from rollbook.scoring.rows import Number, number_in
 from rollbook.scoring.spread import mean, median, population_std, quantile
+from rollbook.scoring.streamed_part import PartColumn
 
 PERF_KEY: Final = "ng_perf"
 _TOKENS: Final = ("prompt_tokens", "cached_prompt_tokens", "completion_tokens", "reasoning_tokens")
@@ -27,11 +28,11 @@ _AT_ONCE: Final = 1024
 
 
 class PerfColumns:
-    """What many rows' `ng_perf` says, as columns."""
+    """What many rows' `ng_perf` says, as columns; `found` of the `rows` have it."""
 
     def __init__(self) -> None:
         self.rows = 0
-        self._found = 0
+        self.found = 0
         self._columns: dict[str, list[Number]] = {name: [] for name in _READ}
         self._full = {name: NumberColumn() for name in _READ}
 
@@ -39,9 +40,9 @@ class PerfColumns:
         """Take one row in, whose `ng_perf` is `perf`."""
         self.rows += 1
         if isinstance(perf, Mapping):
-            self._found += 1
+            self.found += 1
             self._keep(perf)
-            if self._found % _AT_ONCE == 0:
+            if self.found % _AT_ONCE == 0:
                 self._flush()
 
     def _keep(self, perf: Mapping[str, Any]) -> None:
@@ -59,14 +60,23 @@ class PerfColumns:
             self._full[name].extend(values)
             values.clear()
 
+    def parts(self) -> Iterator[PartColumn]:
+        """Yield the columns for `take`; how many rows there are is told by `rows` and `found`."""
+        self._flush()
+        return (PartColumn.of(None, name, column) for name, column in self._full.items())
+
+    def take(self, part: PartColumn) -> None:
+        """Take in a column of other rows."""
+        self._full[part.name].extend(part.numbers())
+
     def summary(self) -> JsonObject | None:
         """Return the summary, or None when no row carried `ng_perf`. Latencies are milliseconds."""
-        if not self._found:
+        if not self.found:
             return None
         self._flush()
         seen_tokens = sum(share > 0 for share in self._full[_COVERAGE])
         return {
-            "overall_observability_coverage": self._found / self.rows,
+            "overall_observability_coverage": self.found / self.rows,
             _COVERAGE: seen_tokens / self.rows,
             **self._tokens(),
             **_turns(sorted(self._full[_TURNS])),

@@ -12,7 +12,7 @@ Source: collection.md §6.4.
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import chain, compress, count, pairwise
-from operator import itemgetter, lt, ne
+from operator import add, itemgetter, lt, ne
 from typing import Final, NoReturn
 
 import msgspec
@@ -25,6 +25,7 @@ from rollbook.scoring.aggregate import AggregateMetrics, default_key_metrics
 from rollbook.scoring.entry_layout import COMPACT, Layout
 from rollbook.scoring.performance import PerfColumns
 from rollbook.scoring.repeats import entries_of
+from rollbook.scoring.streamed_part import Part, PartCounts
 from rollbook.scoring.streamed_repeats import Repeats, described
 from rollbook.scoring.streamed_shape import HEAD, Flat, Names, RowShape, Text, relaid
 from rollbook.scoring.streamed_tasks import TaskEntries
@@ -57,13 +58,18 @@ class StreamedMetrics:
     """
 
     def __init__(
-        self, sink: Sink, expected: Expected = _unknown, shown: Shown | None = None, layout: Layout = COMPACT
+        self,
+        sink: Sink,
+        expected: Expected = _unknown,
+        shown: Shown | None = None,
+        layout: Layout = COMPACT,
+        shape: RowShape | None = None,
     ) -> None:
         self._sink = sink
         self._expected = expected
         self._shown = shown
         self._layout = layout
-        self._shape = RowShape()
+        self._shape = shape or RowShape()
         self._names: Names = ()
         self._entries = TaskEntries((), layout)
         self._repeats = Repeats()
@@ -100,6 +106,49 @@ class StreamedMetrics:
         self._rows += read
         if len(self._rows) > self._most_rows or self._held > _MOST_HELD:
             self._end_tasks()
+
+    @property
+    def lessons(self) -> int:
+        """How often rows did not look as those before them."""
+        return self._shape.changes
+
+    def beside(self, sink: Sink) -> "StreamedMetrics":
+        """Return metrics of rows that come later, which are read as those before them were; see `part`."""
+        return StreamedMetrics(sink, self._expected, self._shown, self._layout, self._shape)
+
+    def end_tasks(self) -> None:
+        """Let the entries of all tasks go out: of none of them comes another row."""
+        if self._rows:
+            self._end_tasks(all_of_them=True)
+        self._repeats.settle(self._names)
+
+    def part(self) -> Part:
+        """Return what the rows came to, for `take`; no row comes after this.
+
+        Raises:
+            ApartError: they cannot be put together with others.
+
+        """
+        self.end_tasks()
+        counts = PartCounts(
+            self._counts.all(), sorted(self._masked_indices), self._repeats.rows, self._perf.rows, self._perf.found
+        )
+        return counts, chain(self._repeats.parts(), self._perf.parts())
+
+    def take(self, part: Part) -> None:
+        """Take in what the rows that come after these ones came to."""
+        counts, columns = part
+        self.end_tasks()
+        self._counts.add(counts.counts)
+        self._masked_indices.update(counts.masked_indices)
+        self._repeats.take_rows(counts.rows)
+        self._perf.rows += counts.perf_rows
+        self._perf.found += counts.perf_found
+        for column in columns:
+            if column.repeat is None:
+                self._perf.take(column)
+            else:
+                self._repeats.take(column)
 
     def _rename(self) -> None:
         """Lay the rows that wait as the next ones are."""
@@ -174,9 +223,7 @@ class StreamedMetrics:
 
     def end(self) -> AggregateMetrics:
         """Return the metrics, without the entries of tasks, which the sink has by then; no row comes after this."""
-        if self._rows:
-            self._end_tasks(all_of_them=True)
-        self._repeats.settle(self._names)
+        self.end_tasks()
         coverage, perf = self._counts.coverage(), self._perf.summary()
         if not self._counts.measured:
             return AggregateMetrics(agent_metrics=dict(coverage), key_metrics=dict(coverage), perf_summary=perf)
@@ -200,6 +247,14 @@ class _Counts:
 
     def __init__(self) -> None:
         self.measured = self.masked = self.measured_tasks = self.masked_tasks = 0
+
+    def all(self) -> tuple[int, int, int, int]:
+        """Return them."""
+        return self.measured, self.masked, self.measured_tasks, self.masked_tasks
+
+    def add(self, others: tuple[int, int, int, int]) -> None:
+        """Add those of other tasks."""
+        self.measured, self.masked, self.measured_tasks, self.masked_tasks = map(add, self.all(), others)
 
     def coverage(self) -> JsonObject:
         """Return the `coverage/*` keys: none when nothing was masked."""

@@ -4,7 +4,7 @@ Rules:
 * A number costs eight bytes; what a row is besides its numbers is not kept.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -13,17 +13,21 @@ from rollbook.scoring.columns import described_columns
 from rollbook.scoring.distribution import Distribution, together
 from rollbook.scoring.number_column import NumberColumn
 from rollbook.scoring.repeats import RepeatColumns
+from rollbook.scoring.streamed_part import PartColumn
 from rollbook.scoring.streamed_shape import HEAD, Names
 
 _MOST_CELLS: Final = 1 << 17
 
 
 class Repeats:
-    """Every repeat's numbers; rows wait, by repeat, until there are enough of them to be put into columns."""
+    """Every repeat's numbers; rows wait, by repeat, until there are enough of them to be put into columns.
+
+    `rows`: how many rows each repeat has, of those that were settled.
+    """
 
     def __init__(self) -> None:
         self._columns: dict[int, dict[str, NumberColumn]] = {}
-        self._rows: dict[int, int] = {}
+        self.rows: dict[int, int] = {}
         self._waiting: list[Sequence[tuple[Any, ...]]] = []
         self._cells = 0
 
@@ -46,22 +50,39 @@ class Repeats:
         self._cells = 0
         for rollout, here in _places(rollouts):
             found = [_taken(values, here) for values in numbers]
-            self._rows[rollout] = self._rows.get(rollout, 0) + len(_taken(rollouts, here))
+            self.rows[rollout] = self.rows.get(rollout, 0) + len(_taken(rollouts, here))
             columns = self._columns.setdefault(rollout, {})
             for name, values in zip(names, found, strict=True):
                 there = [value for value in values if value is not None] if None in values else values
                 if there:
                     _column(columns, name).extend(there)
 
+    def parts(self) -> Iterator[PartColumn]:
+        """Yield the columns, once the rows are settled, for `take`; the rows are told by `rows`."""
+        for repeat, columns in self._columns.items():
+            for name, column in columns.items():
+                yield PartColumn.of(repeat, name, column)
+
+    def take_rows(self, rows: Mapping[int, int]) -> None:
+        """Take in how many rows each repeat of a part has."""
+        for repeat, count in rows.items():
+            self.rows[repeat] = self.rows.get(repeat, 0) + count
+            self._columns.setdefault(repeat, {})
+
+    def take(self, part: PartColumn) -> None:
+        """Take in a column of a part."""
+        if part.repeat is not None:
+            _column(self._columns[part.repeat], part.name).extend(part.numbers())
+
     def indices(self) -> set[int]:
         """Return the rollout indices of the rows that were settled."""
-        return set(self._rows)
+        return set(self.rows)
 
     def columns(self) -> list[RepeatColumns]:
         """Return how every repeat's numbers are distributed, smallest index first, once the rows are settled."""
         return [
             RepeatColumns(
-                index, self._rows[index], {name: Distribution(one.values) for name, one in self._columns[index].items()}
+                index, self.rows[index], {name: Distribution(one.values) for name, one in self._columns[index].items()}
             )
             for index in sorted(self._columns)
         ]

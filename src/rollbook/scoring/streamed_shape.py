@@ -72,10 +72,14 @@ _Kinds = dict[str, set[int]]
 
 
 class RowShape:
-    """Reads rows. `names` are the names of the numbers of those that were read; they become more, never fewer."""
+    """Reads rows. `names` are the names of the numbers of those that were read; they become more, never fewer.
+
+    `changes`: how often it changed how it reads.
+    """
 
     def __init__(self) -> None:
         self.names: Names = ()
+        self.changes = 0
         self._keys: _Kinds = {}
         self._usage: _Kinds = {}
         self._lessons = _MOST_LESSONS
@@ -119,10 +123,12 @@ class RowShape:
             self.names = tuple(dict.fromkeys((*self.names, *numbers)))
             self._stop_learning()
             self._read = None
+            self.changes += 1
         head = (task, rollout, bool(_value(fields, MASK_SAMPLE_KEY)), _value(fields, PERF_KEY))
         return head + tuple(map(numbers.get, self.names))
 
     def _learn(self) -> None:
+        self.changes += 1
         self._lessons -= 1
         every = (*self._keys, *self._usage)
         if len(every) > _MOST_KEYS or not all(map(is_plain, every)) or not self._lessons:

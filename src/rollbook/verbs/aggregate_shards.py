@@ -9,9 +9,11 @@ Source: collection.md §6.2, §6.3, §10.4; cases RC-77, RC-81, RC-82, RC-84; ve
 """
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from heapq import merge
 from itertools import chain, groupby
 from pathlib import Path
@@ -34,6 +36,7 @@ from rollbook.verbs.aggregate import with_share
 from rollbook.verbs.light_rows import BodyFile, BodyWriter, Serving, labels, light_row
 from rollbook.verbs.merged_run import Merged, write_merged
 from rollbook.verbs.metrics_file import LOCALLY_KEY, NOTE_KEY, LocalEntry, some_at_a_time
+from rollbook.verbs.metrics_halves import Cut
 from rollbook.verbs.placed_rows import PlacedRows
 from rollbook.verbs.result_counts import counted_at, share_of
 from rollbook.verbs.shard_coverage import GroupReport, coverages, group_headline, summed
@@ -44,6 +47,8 @@ from rollbook.verbs.status import read_run
 
 _DAMAGES_TOLD: Final = 20
 _AT_ONCE: Final = 512
+_WORTH_A_PROCESS: Final = 1 << 15
+_TAUGHT_BY: Final = 16
 _TOP: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -174,9 +179,19 @@ class Aggregation:
             return self._results(group)
         return some_at_a_time(self._with_zeros(group))
 
-    def _results(self, group: MetricsGroup) -> Iterator[list[bytes]]:
-        for start in range(0, len(group.rows), _AT_ONCE):
-            here = slice(start, start + _AT_ONCE)
+    def _cut(self, group: MetricsGroup) -> Cut | None:
+        """Return where the rows of a group are cut, if they are many and all are results."""
+        rows = len(group.keys)
+        if rows < _WORTH_A_PROCESS or self._imputed[group.name]:
+            return None
+        taught = rows // _TAUGHT_BY
+        middle = bisect_left(group.keys, group.keys[(taught + rows) // 2] >> 32 << 32)
+        return Cut(partial(self._results, group), taught, middle) if middle > taught else None
+
+    def _results(self, group: MetricsGroup, begin: int = 0, end: int | None = None) -> Iterator[list[bytes]]:
+        stop = len(group.rows) if end is None else end
+        for start in range(begin, stop, _AT_ONCE):
+            here = slice(start, min(start + _AT_ONCE, stop))
             for shard, rows in _of_one_shard(group.shards[here], group.rows[here]):
                 lines, table = self._lines[shard], self._shards[shard].standings.table
                 if lines is not None:
@@ -210,6 +225,7 @@ class Aggregation:
             lambda: self.pieces(group),
             self.expected(group),
             lambda metrics: self.with_share(group, metrics),
+            self._cut(group),
         )
 
     def expected(self, group: MetricsGroup) -> Expected:

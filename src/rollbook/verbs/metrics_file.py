@@ -7,7 +7,7 @@ Rules:
 Source: collection.md §1.10, §6.4.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -17,35 +17,32 @@ from rollbook.ledger.whole_file import whole_file
 from rollbook.records.codec import encode
 from rollbook.records.json_values import JsonObject
 from rollbook.scoring.aggregate import AggregateMetrics
-from rollbook.scoring.entry_layout import Layout
 from rollbook.scoring.streamed import Expected, StreamedMetrics
+from rollbook.verbs.metrics_halves import AggregationOverError, Cut, Rows, take_halves, take_rows
+from rollbook.verbs.second_process import has_another_processor
+from rollbook.verbs.task_list import LAYOUT, TaskList
 
 LOCALLY_KEY: Final = "computed_locally"
 NOTE_KEY: Final = "note"
 _GROUPS: Final = "group_level_metrics"
 _NEWLINE: Final = b"\n"
 _AT_ENTRY: Final = b"\n  "
-_AT_TASK: Final = b"\n      "
-_LAYOUT: Final = Layout(3)
-_TASKS_AT_ONCE: Final = 64
 _HELD: Final = 1 << 16
 """After so many bytes it is looked whether it is over."""
-
-
-class AggregationOverError(Exception):
-    """Whoever wanted the metrics does not want them any more."""
 
 
 class LocalEntry(msgspec.Struct, frozen=True):
     """An entry whose metrics are computed here, of `rows` in (task, rollout) order, some at a time.
 
-    `expected` says how many rollouts of a task were planned, `covered` adds to the metrics what they cover.
+    `expected` says how many rollouts of a task were planned, `covered` adds to the metrics what they cover. Where
+    there is a `cut`, a second process may take in the rows behind it.
     """
 
     head: JsonObject
-    rows: Callable[[], Iterator[Sequence[bytes]]]
+    rows: Callable[[], Rows]
     expected: Expected
     covered: Callable[[JsonObject], JsonObject]
+    cut: Cut | None = None
 
 
 def write_metrics(
@@ -63,11 +60,18 @@ def write_metrics(
         file.write(b"[")
         for entry in entries:
             file.write(b"," + _AT_ENTRY if written else _AT_ENTRY)
-            written.append(_write_local(file, entry, is_over) if isinstance(entry, LocalEntry) else _write(file, entry))
+            if isinstance(entry, LocalEntry):
+                written.append(_write_local(file, entry, is_over, path.parent))
+            else:
+                written.append(_write(file, entry))
         file.write(b"\n]\n" if written else b"]\n")
-        if is_over():
-            raise AggregationOverError
+        _go_on(is_over)
     return written
+
+
+def _go_on(is_over: Callable[[], bool]) -> None:
+    if is_over():
+        raise AggregationOverError
 
 
 def _write(file: BinaryIO, entry: JsonObject) -> JsonObject:
@@ -75,16 +79,16 @@ def _write(file: BinaryIO, entry: JsonObject) -> JsonObject:
     return entry
 
 
-def _write_local(file: BinaryIO, entry: LocalEntry, is_over: Callable[[], bool]) -> JsonObject:
+def _write_local(file: BinaryIO, entry: LocalEntry, is_over: Callable[[], bool], folder: Path) -> JsonObject:
     """Write the head, then each task's entry as it is made, then what only the last row completes."""
     file.write(_indented(encode(entry.head), _AT_ENTRY).removesuffix(_AT_ENTRY + b"}"))
     file.write(b"," + _AT_ENTRY + b'  "group_level_metrics": [')
-    tasks = _Tasks(file)
-    metrics = StreamedMetrics(tasks.write, entry.expected, layout=_LAYOUT)
-    for some in entry.rows():
-        if is_over():
-            raise AggregationOverError
-        metrics.add_all(some)
+    tasks = TaskList(file)
+    metrics = StreamedMetrics(tasks.write, entry.expected, layout=LAYOUT)
+    if entry.cut is not None and has_another_processor():
+        take_halves(metrics, tasks, entry.cut, folder, is_over)
+    else:
+        take_rows(metrics, entry.rows(), lambda: _go_on(is_over))
     rest = entry.covered(_rest(metrics.end()))
     file.write(tasks.end() + b"," + _indented(encode(rest), _AT_ENTRY).removeprefix(b"{"))
     return entry.head | rest | {_GROUPS: []}
@@ -102,33 +106,6 @@ def some_at_a_time(rows: Iterable[bytes]) -> Iterator[list[bytes]]:
             some, left = [], _HELD
     if some:
         yield some
-
-
-class _Tasks:
-    """The entries of tasks in an entry's list, written many at a time."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._write = file.write
-        self._waiting: list[bytes] = []
-        self.count = 0
-
-    def write(self, entry: bytes) -> None:
-        """Write one, which is laid out."""
-        self._waiting.append(entry)
-        self.count += 1
-        if len(self._waiting) >= _TASKS_AT_ONCE:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._waiting:
-            is_first = self.count == len(self._waiting)
-            self._write((b"" if is_first else b",") + _AT_TASK + (b"," + _AT_TASK).join(self._waiting))
-            self._waiting.clear()
-
-    def end(self) -> bytes:
-        """Write what waits, and return how the list ends."""
-        self._flush()
-        return _AT_ENTRY + b"  ]" if self.count else b"]"
 
 
 def _rest(metrics: AggregateMetrics) -> JsonObject:

@@ -1,0 +1,121 @@
+import io
+import os
+
+import msgspec
+import pytest
+
+from rollbook.scoring.streamed import StreamedMetrics
+from rollbook.verbs.metrics_halves import AggregationOverError, Cut, take_halves, take_rows
+from rollbook.verbs.second_process import has_another_processor
+from rollbook.verbs.task_list import LAYOUT, TaskList
+
+pytestmark = pytest.mark.skipif(not has_another_processor(), reason="there is one processor")
+
+TASKS, REPEATS, TAUGHT, MIDDLE = 400, 3, 100, 600
+
+
+def row(task, rollout, **fields):
+    identity = {"_ng_task_index": task, "_ng_rollout_index": rollout}
+    usage = {"response": {"usage": {"output_tokens": task % 7 * 10 + rollout}}}
+    return msgspec.json.encode(identity | usage | {"reward": (task * 7 + rollout) % 11 / 10, "text": "x"} | fields)
+
+
+def rows_of(**last):
+    keys = [(task, rollout) for task in range(TASKS) for rollout in range(REPEATS)]
+    return [row(*key, **(last if key == keys[-1] else {})) for key in keys]
+
+
+def some_of(rows, begin=0, end=None):
+    part = rows[begin:end]
+    return (part[at : at + 50] for at in range(0, len(part), 50))
+
+
+def came_to(metrics, tasks, file):
+    end, closed = metrics.end(), tasks.end()
+    return file.getvalue() + closed, msgspec.json.encode(end.model_dump())
+
+
+def by_one_process(rows):
+    file = io.BytesIO()
+    tasks = TaskList(file)
+    metrics = StreamedMetrics(tasks.write, layout=LAYOUT)
+    take_rows(metrics, some_of(rows), lambda: None)
+    return came_to(metrics, tasks, file)
+
+
+def by_two(rows, folder, second=None, is_over=lambda: False):
+    file, asking = io.BytesIO(), os.getpid()
+    tasks = TaskList(file)
+    metrics = StreamedMetrics(tasks.write, layout=LAYOUT)
+
+    def part(begin, end):
+        if second is not None and os.getpid() != asking:
+            second()
+        return some_of(rows, begin, end)
+
+    take_halves(metrics, tasks, Cut(part, TAUGHT, MIDDLE), folder, is_over)
+    return came_to(metrics, tasks, file)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {},
+        {"mask_sample": True},
+        {"reward": None},
+        {"reward": 10**30},
+        {"fresh": 4.5},
+        {"ng_perf": {"num_turns": 3, "completion_tokens": 12}},
+    ],
+    ids=["alike", "masked", "without a reward", "beyond all floats", "with a number of its own", "with its cost"],
+)
+def test_two_processes_come_to_what_one_comes_to_byte_for_byte(last, tmp_path):
+    rows = rows_of(**last)
+    assert by_two(rows, tmp_path) == by_one_process(rows)
+
+
+def test_every_row_that_tells_its_cost_is_in_the_summary_of_two_processes(tmp_path):
+    perf = {"ng_perf": {"num_turns": 3, "completion_tokens": 12, "total_latency_ms": 1.5}}
+    rows = [msgspec.json.encode(msgspec.json.decode(one) | perf) for one in rows_of()]
+    assert by_two(rows, tmp_path) == by_one_process(rows)
+
+
+def died():
+    os._exit(9)
+
+
+def failed():
+    raise OSError("the disk is gone")
+
+
+@pytest.mark.parametrize("second", [died, failed])
+def test_what_a_second_process_leaves_undone_is_done_by_the_first_one(second, tmp_path, capfd):
+    rows = rows_of()
+    assert by_two(rows, tmp_path, second) == by_one_process(rows)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_row_that_cannot_be_read_is_told_as_one_process_tells_it(tmp_path):
+    with pytest.raises(msgspec.DecodeError):
+        by_two([*rows_of(), b"{"], tmp_path)
+
+
+def test_no_second_process_is_left_of_an_aggregation_that_is_over(tmp_path):
+    looked = iter([False] * 6 + [True] * 99)
+    with pytest.raises(AggregationOverError):
+        by_two(rows_of(), tmp_path, is_over=lambda: next(looked))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_process_reads_no_row_that_the_second_one_took_in(tmp_path):
+    rows, read = rows_of(), []
+
+    def part(begin, end):
+        read.append((begin, end))
+        return some_of(rows, begin, end)
+
+    metrics = StreamedMetrics(lambda _: None, layout=LAYOUT)
+    take_halves(metrics, TaskList(io.BytesIO()), Cut(part, TAUGHT, MIDDLE), tmp_path, lambda: False)
+    assert read == [(0, TAUGHT), (TAUGHT, MIDDLE)]
