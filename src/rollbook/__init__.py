@@ -52,8 +52,12 @@ _PUBLIC: Final = {
         "NothingProducedError ResumeRefusedError RollbookError RunError ServingError ShadowedPackageError "
         "ShardTakenOverError TaskDataSchemaError UnroutedRunError VerifierFixtureError"
     ),
+    "rollbook.inputs.deliverables": "IGNORE_FILES is_deliverable",
     "rollbook.inputs.prompts": "PromptConfig apply_prompt_to_row fill_prompt load_prompt_config",
     "rollbook.inputs.skills": "SkillsRef load_skills stage_skills",
+    "rollbook.inputs.task_data": (
+        "TaskDataReport TaskDataValidator load_task_data_schema normalize_task_fields validate_jsonl_rows"
+    ),
     "rollbook.ledger.ownership": "journal_path_for resolve_rollout_owner resolve_rollout_path",
     "rollbook.ledger.paths": (
         "batch_status_path_for coverage_path_for failures_path_for manifest_path_for materialized_path_for"
@@ -147,7 +151,9 @@ _PUBLIC: Final = {
     "rollbook.servers.kinds.sandboxed_agents": (
         "restricted_network_policy sandbox_server_url seed_mcp_servers verify_agent_response"
     ),
-    "rollbook.servers.kinds.tool_access": ("DirectHTTPToolAccess MCPConnection MCPToolAccess ToolAccess"),
+    "rollbook.servers.kinds.tool_access": (
+        "DirectHTTPToolAccess MCPConnection MCPStreamableHTTPConnection MCPToolAccess ToolAccess"
+    ),
     "rollbook.servers.kinds.trajectory": (
         "TrajectoryModelCall TrajectoryRecord TrajectoryTokenStats TrajectoryToolCall TrajectoryTurn"
     ),

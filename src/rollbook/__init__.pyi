@@ -124,6 +124,10 @@ from rollbook.errors import (
     UnroutedRunError,
     VerifierFixtureError,
 )
+from rollbook.inputs.deliverables import (
+    IGNORE_FILES,
+    is_deliverable,
+)
 from rollbook.inputs.prompts import (
     PromptConfig,
     apply_prompt_to_row,
@@ -134,6 +138,13 @@ from rollbook.inputs.skills import (
     SkillsRef,
     load_skills,
     stage_skills,
+)
+from rollbook.inputs.task_data import (
+    TaskDataReport,
+    TaskDataValidator,
+    load_task_data_schema,
+    normalize_task_fields,
+    validate_jsonl_rows,
 )
 from rollbook.ledger.ownership import (
     journal_path_for,
@@ -382,6 +393,7 @@ from rollbook.servers.kinds.sandboxed_agents import (
 from rollbook.servers.kinds.tool_access import (
     DirectHTTPToolAccess,
     MCPConnection,
+    MCPStreamableHTTPConnection,
     MCPToolAccess,
     ToolAccess,
 )
@@ -540,6 +552,7 @@ __all__ = [
     "DISALLOWED_PORTS_KEY_NAME",
     "ENVIRONMENT_SERVER_FAILURE_CLASS",
     "HF_TOKEN_KEY_NAME",
+    "IGNORE_FILES",
     "JUDGE_FAILED",
     "JUDGE_UNPARSEABLE",
     "MAX_NUM_TRIES",
@@ -668,6 +681,7 @@ __all__ = [
     "MCPCatchall",
     "MCPConnection",
     "MCPServerMetadata",
+    "MCPStreamableHTTPConnection",
     "MCPTool",
     "MCPToolAccess",
     "MaterializedTask",
@@ -792,7 +806,9 @@ __all__ = [
     "SingleAgentTurnTaskInput",
     "SkillsRef",
     "StaleRolloutResult",
+    "TaskDataReport",
     "TaskDataSchemaError",
+    "TaskDataValidator",
     "TaskId",
     "TokenIDLogProbMixin",
     "ToolAccess",
@@ -837,6 +853,7 @@ __all__ = [
     "get_server_url",
     "global_aiohttp_client_exit",
     "highest_k_metrics",
+    "is_deliverable",
     "is_global_aiohttp_client_request_debug_enabled",
     "is_interruption_failure",
     "is_namespaced",
@@ -853,6 +870,7 @@ __all__ = [
     "judge_failsafe",
     "load_prompt_config",
     "load_skills",
+    "load_task_data_schema",
     "logical_rollout_id",
     "manifest_path_for",
     "materialize_task",
@@ -862,6 +880,7 @@ __all__ = [
     "maybe_rollout_id",
     "maybe_rollout_id_from_run_body",
     "merged_cookies",
+    "normalize_task_fields",
     "omitted_rollout_record",
     "overridable",
     "prepare_append",
@@ -890,6 +909,7 @@ __all__ = [
     "stage_skills",
     "training_variant_of",
     "validate_failure_kind",
+    "validate_jsonl_rows",
     "verify_agent_response",
 ]
 

@@ -40,6 +40,9 @@ class MCPConnection(BaseModel):
     headers: dict[str, str] = Field(default_factory=dict)
 
 
+MCPStreamableHTTPConnection = MCPConnection
+
+
 class MCPToolAccess(_Access):
     """The tools that an MCP server lists."""
 
