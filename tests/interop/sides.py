@@ -25,7 +25,7 @@ THEIR_PYTHON = os.environ.get("ROLLBOOK_INTEROP_PYTHON")
 READY_SECONDS = 300.0
 SERVER_FOLDERS = (
     "environment_servers/legacy_agent",
-    "environment_servers/single_agent_turn_legacy",
+    "environment_servers/single_agent_turn",
     "resources_servers/example_single_tool_call",
     "resources_servers/math_with_judge",
     "resources_servers/mcqa",
