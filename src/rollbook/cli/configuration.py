@@ -11,6 +11,7 @@ Source: servers.md §1.2, §10.1.
 from collections.abc import Collection, Mapping
 from typing import Final
 
+import click
 from omegaconf import DictConfig, OmegaConf
 
 from rollbook.cli.overrides import checked_overrides
@@ -75,6 +76,17 @@ def notes_on_strays(given: Mapping[str, object], cfg: DictConfig, options: Colle
 
     tokens = texts(given.get("overrides"))
     return stray_notes(parse_overrides(tokens), plain(cfg), options, in_files) if tokens else ()
+
+
+def refuse_isolation_of_others(given: Mapping[str, object]) -> None:
+    """Refuse to isolate servers that somebody else serves.
+
+    Raises:
+        click.UsageError: both were asked for.
+
+    """
+    if given.get("no_serve") and given.get("isolate"):
+        raise click.UsageError("--isolate and --isolate-all are about servers to start; --no-serve starts none.")
 
 
 def given_values(given: Mapping[str, object], names: tuple[str, ...]) -> dict[str, object]:

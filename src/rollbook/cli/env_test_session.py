@@ -156,7 +156,9 @@ def _again(python: Path, name: str, given: Mapping[str, Any], *, as_json: bool) 
 
 def _say_check(checked: VerifierCheck) -> None:
     for case in checked.cases:
-        seen = case["error"] or ", ".join(f"{reward:g}" for reward in msgspec.convert(case["rewards"], list[float]))
+        seen = str(case["error"] or "").partition("\n")[0] or ", ".join(
+            f"{reward:g}" for reward in msgspec.convert(case["rewards"], list[float])
+        )
         say(f"✓ {case['name']} ({case['kind']}): {seen}")
     if checked.problem:
         say(f"✗ {checked.problem}")

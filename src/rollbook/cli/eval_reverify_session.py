@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from rollbook.api.request import ServeMode
 from rollbook.api.reverification import ReverificationRequest, ReverificationResult, reverify
-from rollbook.cli.configuration import given_values, notes_on_strays, resolved_configuration
+from rollbook.cli.configuration import given_values, notes_on_strays, refuse_isolation_of_others, resolved_configuration
 from rollbook.cli.eval_session import log_dir_of
 from rollbook.cli.event_loop import in_event_loop
 from rollbook.cli.resume_command import command_line
@@ -34,6 +34,7 @@ _LEFT: Final = 3
 
 def run_reverification(given: Mapping[str, Any], *, as_json: bool, verbose: bool) -> int:
     """Judge again what the flags in `given` name, print what changed, and return the command's exit code."""
+    refuse_isolation_of_others(given)
     serve = ServeMode.NONE if given["no_serve"] else ServeMode(given["serve"])
     settings_given = with_companions(given_values(given, _SETTINGS))
     cfg = resolved_configuration(

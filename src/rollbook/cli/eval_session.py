@@ -18,7 +18,7 @@ from omegaconf import DictConfig
 
 from rollbook.api.evaluation import evaluate
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode
-from rollbook.cli.configuration import resolved_configuration
+from rollbook.cli.configuration import refuse_isolation_of_others, resolved_configuration
 from rollbook.cli.eval_settings import collection_settings, notes_on_typed_keys, settings_given
 from rollbook.cli.event_loop import in_event_loop
 from rollbook.cli.resume_command import command_line, resume_command
@@ -40,6 +40,7 @@ from rollbook.scoring.tally import RunScores
 
 def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) -> int:
     """Collect what the flags in `given` ask for, print what came of it, and return the command's exit code."""
+    refuse_isolation_of_others(given)
     serve = ServeMode.NONE if given["no_serve"] else ServeMode(given["serve"])
     cfg = resolved_configuration(
         given, settings=settings_given(given), verbose=verbose, private_head=serve is not ServeMode.NONE

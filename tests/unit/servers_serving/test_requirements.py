@@ -80,7 +80,7 @@ def test_packages_that_a_build_computes_are_not_guessed(component):
 
 def test_a_component_without_either_file_asks_for_nothing(component):
     needs = needs_of(component())
-    assert not (needs.packages or needs.field_names or needs.unknown)
+    assert (needs.packages, needs.field_names, needs.unknown) == ((), False, "")
 
 
 @pytest.mark.parametrize(

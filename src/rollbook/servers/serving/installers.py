@@ -20,6 +20,7 @@ import msgspec
 from rollbook.errors import ConfigError
 
 Command = tuple[str, ...]
+_MODULE: Final = "uv"
 _VERSION: Final = re.compile(r"(?P<short>\d+\.\d+)(\.\d+)?")
 
 
@@ -106,6 +107,6 @@ def installer(*, verbose: bool = False) -> Installer:
     program = shutil.which("uv")
     if program is not None:
         return Uv((program,), verbose)
-    if importlib.util.find_spec("uv") is not None:
-        return Uv((sys.executable, "-m", "uv"), verbose)
+    if importlib.util.find_spec(_MODULE) is not None:
+        return Uv((sys.executable, "-m", _MODULE), verbose)
     return VenvAndPip(verbose)

@@ -63,6 +63,7 @@ def load_module(path: Path, name: str) -> ModuleType:
     known = _loaded.get(path) or sys.modules.get(name)
     if known is not None and known.__file__ is not None and Path(known.__file__).resolve() == path:
         _loaded[path] = known
+        sys.modules.setdefault(name, known)
         return known
     put_roots_on_import_path()
     spec = importlib.util.spec_from_file_location(name, path)
