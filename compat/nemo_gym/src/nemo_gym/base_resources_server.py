@@ -1,6 +1,8 @@
 """What a resources server derives from, and the bodies of its routes."""
 
 from rollbook import (
+    NEMO_GYM_MCP_METADATA_KEY as NEMO_GYM_MCP_METADATA_KEY,
+    NEMO_GYM_MCP_SESSION_TOKEN_HEADER as NEMO_GYM_MCP_SESSION_TOKEN_HEADER,
     AggregateMetrics as AggregateMetrics,
     AggregateMetricsRequest as AggregateMetricsRequest,
     BaseMultiRewardVerifyResponse as BaseMultiRewardVerifyResponse,

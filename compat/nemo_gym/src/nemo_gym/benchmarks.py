@@ -1,0 +1,5 @@
+"""A benchmark's own settings."""
+
+from rollbook import (
+    BenchmarkConfig as BenchmarkConfig,
+)
