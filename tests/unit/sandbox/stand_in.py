@@ -1,5 +1,6 @@
 """A provider that runs nothing and remembers what it was asked."""
 
+import asyncio
 from pathlib import Path
 
 from rollbook.sandbox import SandboxExecResult, SandboxHandle, SandboxStatus
@@ -27,11 +28,11 @@ class StandInProvider:
 
     async def upload_file(self, handle, source_path: Path, target_path: str):
         self._ask("upload_file", target_path)
-        self.files[target_path] = source_path.read_bytes()
+        self.files[target_path] = await asyncio.to_thread(source_path.read_bytes)
 
     async def download_file(self, handle, source_path: str, target_path: Path):
         self._ask("download_file", source_path)
-        target_path.write_bytes(self.files[source_path])
+        await asyncio.to_thread(target_path.write_bytes, self.files[source_path])
 
     async def status(self, handle):
         return SandboxStatus.RUNNING

@@ -42,6 +42,15 @@ async def freed(sandbox, name="held"):
             await asyncio.to_thread(fcntl.flock, file, fcntl.LOCK_EX)
 
 
+def make_deep(folder, levels):
+    descriptor = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=descriptor)
+        above, descriptor = descriptor, os.open("d", os.O_RDONLY, dir_fd=descriptor)
+        os.close(above)
+    os.close(descriptor)
+
+
 def held(then=LONG):
     """Return a command that holds a lock for as long as it, or a child of it, lives."""
     return f"exec 9>held; flock 9; {then}"
@@ -75,7 +84,7 @@ async def test_a_command_with_a_nul_is_a_result(sandbox):
 
 async def test_a_command_longer_than_an_argument_is_run(sandbox):
     assert (await sandbox.exec(f"echo {'y' * 200_000} | wc -c")).stdout.strip() == "200001"
-    assert (await sandbox.exec("ls -A")).stdout == "tmp\n"
+    assert (await sandbox.exec("ls -A")).stdout.split() == ["tmp"]
 
 
 async def test_a_command_sees_its_own_environment_and_nothing_of_ours(sandbox, monkeypatch):
@@ -85,7 +94,7 @@ async def test_a_command_sees_its_own_environment_and_nothing_of_ours(sandbox, m
     ours = {"PATH", "HOME", "LANG", "TMPDIR", "ROLLBOOK_SANDBOX", "ROLLBOOK_SANDBOX_COMMAND"}
     assert names - {"PWD", "OLDPWD", "SHLVL", "_"} == ours | {"FROM_SPEC", "FROM_CALL"}
     assert f"HOME={root(sandbox)}\n" in result.stdout
-    assert f"TMPDIR={root(sandbox)}/tmp\n" in result.stdout
+    assert f"TMPDIR={root(sandbox) / 'tmp'}\n" in result.stdout
 
 
 async def test_nothing_is_typed_into_a_command(sandbox):
@@ -170,8 +179,8 @@ async def test_a_fork_bomb_ends_with_its_time(sandbox):
 async def test_there_are_no_more_processes_than_the_sandbox_may_have(tmp_path):
     provider = LocalProvider(str(tmp_path), isolation=HERE, processes=8)
     async with AsyncSandbox(provider, SandboxSpec()) as sandbox:
-        result = await sandbox.exec("for i in $(seq 400); do sleep 600 & done; jobs | wc -l", timeout_s=20)
-    if result.stdout.strip() == "400":
+        result = await sandbox.exec("sh -c 'for i in $(seq 400); do sleep 600 & done; echo made'", timeout_s=20)
+    if result.stdout == "made\n":
         pytest.skip("this kernel counts no processes of this user")
     assert "fork" in result.stderr
 
@@ -249,8 +258,8 @@ async def test_a_service_that_does_not_come_up_in_time_ends(sandbox):
 
 
 async def test_the_directory_is_gone_when_the_sandbox_has_ended_whatever_is_in_it(sandbox):
-    await sandbox.exec("mkdir -p locked/in; chmod 000 locked; d=deep; for i in $(seq 60); do d=$d/$d; d=${d:0:90}; done")
-    await sandbox.exec("for i in $(seq 1500); do mkdir d && cd d; done; echo x > file")
+    await sandbox.exec("mkdir -p locked/in; chmod 000 locked")
+    make_deep(root(sandbox), 1100)
     place = root(sandbox)
     await sandbox.stop()
     assert not place.exists()
@@ -286,7 +295,7 @@ async def test_ending_the_provider_ends_every_sandbox(isolation, tmp_path):
     provider = LocalProvider(str(tmp_path), isolation=isolation)
     handles = [await provider.create(SandboxSpec()) for _ in range(2)]
     await provider.aclose()
-    assert os.listdir(tmp_path) == []
+    assert [*tmp_path.iterdir()] == []
     assert [await provider.status(handle) for handle in handles] == [SandboxStatus.STOPPED] * 2
     assert (await provider.exec(handles[0], "true")).error_type == "sandbox"
     await provider.close(handles[0])
@@ -302,6 +311,6 @@ def test_it_is_said_once_that_this_is_no_security_boundary(caplog):
     with caplog.at_level(logging.WARNING):
         isolation_here()
         isolation_here()
-    assert [record.getMessage().startswith("local sandboxes are no security boundary") for record in caplog.records] == [
-        True
-    ]
+    assert [
+        record.getMessage().startswith("local sandboxes are no security boundary") for record in caplog.records
+    ] == [True]

@@ -19,6 +19,7 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import Final
 
+from rollbook.clock import Clock, SystemClock
 from rollbook.errors import SandboxCreateError
 from rollbook.sandbox.local.ending import children_of, end_group, end_marked
 from rollbook.sandbox.local.isolation import Isolation
@@ -57,8 +58,9 @@ class Box:
     running: set[Watched] = field(default_factory=set)
     left: list[Watched] = field(default_factory=list)
     terminals: dict[str, object] = field(default_factory=dict)
-    expiry: asyncio.TimerHandle | None = None
+    expiry: "asyncio.Task[None] | None" = None
     ended: bool = False
+    clock: Clock = field(default_factory=SystemClock)
     numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     @property
@@ -105,16 +107,21 @@ class Box:
         if not ready:
             raise SandboxCreateError(f"no namespaces for a local sandbox: {self.holder.err.text().strip()}")
 
+    def expire_after(self, seconds: float) -> None:
+        """End every program of the sandbox after `seconds`; its directory stays until it is closed."""
+        self.expiry = asyncio.create_task(self._expire(seconds))
+
     async def end(self) -> None:
         """End every program of the sandbox and delete its directory."""
-        self.ended = True
         if self.expiry is not None:
             self.expiry.cancel()
+            await asyncio.wait([self.expiry])
         await self.end_programs()
         await asyncio.to_thread(_delete, self.root)
 
     async def end_programs(self) -> None:
         """End every program of the sandbox."""
+        self.ended = True
         for watched in self.running:
             end_group(watched.pid)
         if self.holder is not None:
@@ -124,6 +131,10 @@ class Box:
         for watched in self.left:
             await watched.end()
         self.left.clear()
+
+    async def _expire(self, seconds: float) -> None:
+        await self.clock.sleep(seconds)
+        await self.end_programs()
 
 
 async def _end_holder(holder: Watched) -> None:

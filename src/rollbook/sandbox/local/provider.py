@@ -83,8 +83,7 @@ class LocalProvider:
             await box.end()
             raise
         if spec.ttl_s:
-            loop = asyncio.get_running_loop()
-            box.expiry = loop.call_later(spec.ttl_s, lambda: loop.create_task(box.end_programs()))
+            box.expire_after(spec.ttl_s)
         self._boxes[box.sandbox_id] = box
         return self._handle(box)
 
