@@ -22,6 +22,7 @@ _PUBLIC: Final = {
     "rollbook.api.row_results": "RowResults",
     "rollbook.api.run_timing": "RunTimingReport",
     "rollbook.config.addresses": "find_open_port",
+    "rollbook.config.benchmarks": "BenchmarkConfig BenchmarkDataset",
     "rollbook.config.collection": (
         "BaseNeMoGymCLIConfig E2ERolloutCollectionConfig RolloutAggregationConfig RolloutCollectionConfig "
         "SharedRolloutCollectionConfig"

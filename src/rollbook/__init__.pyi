@@ -35,6 +35,10 @@ from rollbook.api.run_timing import (
 from rollbook.config.addresses import (
     find_open_port,
 )
+from rollbook.config.benchmarks import (
+    BenchmarkConfig,
+    BenchmarkDataset,
+)
 from rollbook.config.collection import (
     BaseNeMoGymCLIConfig,
     E2ERolloutCollectionConfig,
@@ -647,6 +651,8 @@ __all__ = [
     "BaseServerConfig",
     "BaseVerifyRequest",
     "BaseVerifyResponse",
+    "BenchmarkConfig",
+    "BenchmarkDataset",
     "BenchmarkDatasetConfig",
     "CleanupContext",
     "CleanupHandle",

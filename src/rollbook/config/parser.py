@@ -134,6 +134,23 @@ class GlobalConfigDictParser(msgspec.Struct):
         _check(resolved(cfg), written, places, with_agents=config.with_agents)
         return configuration(masked(resolved(cfg)), "the masked configuration") if config.hide_secrets else cfg
 
+    def parse_no_environment(
+        self, initial_global_config_dict: DictConfig | Mapping[str, object] | None = None
+    ) -> DictConfig:
+        """Return the configuration that a program's own settings make, without a command line and an `env.yaml`.
+
+        Raises:
+            ConfigError: as for `parse`.
+
+        """
+        return self.parse(
+            GlobalConfigDictParserConfig(
+                initial_global_config_dict=initial_global_config_dict,
+                skip_load_from_cli=True,
+                skip_load_from_dotenv=True,
+            )
+        )
+
     def filter_for_server_instance_configs(self, cfg: DictConfig) -> list[ServerInstanceConfig]:
         """Return the server instances of a configuration, in its order."""
         return list(server_instances(cfg))
