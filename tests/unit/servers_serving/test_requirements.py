@@ -28,7 +28,7 @@ def test_however_the_field_is_asked_for_it_is_no_package_of_the_components(compo
 def test_lines_are_read_as_installers_read_them(component):
     folder = component(
         requirements=(
-            "# why\n-r more.txt\n-c bounds.txt\n--extra-index-url https://example.test/simple\n"
+            "# why\n-r more.txt\n-c bounds.txt\n--find-links https://example.test/simple\n"
             'one\\\n>=1\n\ntwo[x,y] ; python_version > "3"  # for all\nhttps://example.test/three.whl#sha256=ab\n'
             "-e ./four[z]\nrollbook[math]\nfive\n"
         ),
@@ -44,7 +44,7 @@ def test_lines_are_read_as_installers_read_them(component):
         f"-e {folder / 'four'}[z]",
         "five",
     )
-    assert needs.options == (f"-c {folder / 'bounds.txt'}", "--extra-index-url https://example.test/simple")
+    assert needs.options == (f"-c {folder / 'bounds.txt'}", "--find-links https://example.test/simple")
     assert (needs.overrides, needs.extras, needs.field_names) == (("five==5",), {"math"}, True)
     assert needs.component == "resources_servers/tool"
 

@@ -13,7 +13,7 @@ from rollbook.servers.serving.installers import Uv, VenvAndPip, installer
 from rollbook.servers.serving.virtual_environment import Contents, VirtualEnvironments
 
 SECRET = "https://me:open-sesame@example.test/simple"
-CONTENTS = Contents(("rollbook==1",), ("tiktoken",), (f"--index-url {SECRET}",), ("numpy==2",), "/usr/bin/py", "3.11.1")
+CONTENTS = Contents(("rollbook==1",), ("tiktoken",), (f"--find-links {SECRET}",), ("numpy==2",), "/usr/bin/py", "3.11.1")
 
 
 class Recorded:
@@ -52,7 +52,7 @@ async def test_an_environment_is_made_once_and_told_with_its_time(tmp_path):
         ),
     ]
     assert (place / "requirements.txt").read_text().splitlines() == [
-        f"--index-url {SECRET}",
+        f"--find-links {SECRET}",
         "rollbook==1",
         "tiktoken",
     ]
