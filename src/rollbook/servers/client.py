@@ -11,6 +11,7 @@ Source: servers.md §4.3, §2.2.
 import asyncio
 import os
 from collections.abc import Mapping
+from copy import copy
 from enum import StrEnum
 from typing import Any, Final, Self
 
@@ -68,15 +69,17 @@ class ServerClient:
     """Calls servers by instance name.
 
     `global_config_dict` is the resolved configuration that holds their addresses, `head_server_config` where the head
-    server of the deployment listens.
+    server of the deployment listens. A subclass may declare fields of its own; they are given by name.
     """
 
-    def __init__(self, head_server_config: BaseServerConfig, global_config_dict: DictConfig) -> None:
+    def __init__(self, head_server_config: BaseServerConfig, global_config_dict: DictConfig, **fields: Any) -> None:
         self.head_server_config = head_server_config
         self.global_config_dict = global_config_dict
         self._addresses = AddressBook(global_config_dict)
         self._observes = bool(global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME))
         self.observes_model_calls = global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME) is True
+        if type(self) is not ServerClient:
+            vars(self).update({**_declared(type(self)), **fields})
 
     @classmethod
     def load_head_server_config(cls) -> BaseServerConfig:
@@ -148,7 +151,7 @@ class ServerClient:
         if kind == MODELS and url_path in _MODEL_ROUTES:
             if context is None:
                 return url_path
-            return apply_rollout_prefix(url_path, context.rollout_id, training_capture=context.training_capture)
+            return apply_rollout_prefix(url_path, context.rollout_id, token_capture=context.training_capture)
         if kind != RESOURCES_SERVERS:
             return url_path
         found = context.rollout_id if context else None
@@ -163,6 +166,13 @@ def model_server_override(server_name: str) -> str | None:
         return None
     url = os.environ.get(MODEL_SERVER_BASE_URL_ENV_VAR_NAME)
     return url.rstrip("/").removesuffix("/v1") if url else None
+
+
+def _declared(kind: type[ServerClient]) -> dict[str, object]:
+    """Return copies of the defaults that a subclass declares for its own fields, as a model would make them."""
+    own = kind.__mro__[: kind.__mro__.index(ServerClient)]
+    names = [name for one in own for name in vars(one).get("__annotations__", {})]
+    return {name: copy(getattr(kind, name)) for name in names if hasattr(kind, name)}
 
 
 def get_server_url(global_config_dict: DictConfig, server_name: str) -> str:
@@ -193,7 +203,7 @@ def resolve_model_base_url(
     found = rollout_id or (context.rollout_id if context else None)
     if not config.get(OBSERVABILITY_ENABLED_KEY_NAME) or override:
         found = None
-    return base + apply_rollout_prefix("/v1", found, training_capture=training_capture)
+    return base + apply_rollout_prefix("/v1", found, token_capture=training_capture)
 
 
 async def probe(url: str, seconds: float) -> ServerStatus:

@@ -76,16 +76,16 @@ def rollout_context(rollout_id: str | None, *, training_capture: bool = False) -
     return _Within(None if rollout_id is None else RolloutContext(rollout_id, training_capture))
 
 
-def rollout_path_prefix(rollout_id: str, *, training_capture: bool = False) -> str:
+def rollout_path_prefix(rollout_id: str, *, token_capture: bool = False) -> str:
     """Return `/ng-rollout/<id>`, with `/training-token-capture` behind it where the call's tokens are wanted."""
-    return f"{ROLLOUT_PATH_PREFIX}{rollout_id}{TRAINING_CAPTURE_SEGMENT if training_capture else ''}"
+    return f"{ROLLOUT_PATH_PREFIX}{rollout_id}{TRAINING_CAPTURE_SEGMENT if token_capture else ''}"
 
 
-def apply_rollout_prefix(path: str, rollout_id: str | None, *, training_capture: bool = False) -> str:
+def apply_rollout_prefix(path: str, rollout_id: str | None, *, token_capture: bool = False) -> str:
     """Return `path` behind the rollout's prefix; unchanged without an id, or when it carries a prefix already."""
     if rollout_id is None or path.startswith(ROLLOUT_PATH_PREFIX):
         return path
-    return rollout_path_prefix(rollout_id, training_capture=training_capture) + path
+    return rollout_path_prefix(rollout_id, token_capture=token_capture) + path
 
 
 def split_rollout_prefix(path: str) -> tuple[RolloutContext | None, str]:

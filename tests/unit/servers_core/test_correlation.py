@@ -44,7 +44,7 @@ def test_a_prefix_is_put_on_once():
     assert once == "/ng-rollout/3-0/verify"
     assert apply_rollout_prefix(once, "4-0") == once
     assert apply_rollout_prefix("/verify", None) == "/verify"
-    assert apply_rollout_prefix("/v1", "3-0", training_capture=True) == "/ng-rollout/3-0/training-token-capture/v1"
+    assert apply_rollout_prefix("/v1", "3-0", token_capture=True) == "/ng-rollout/3-0/training-token-capture/v1"
 
 
 @pytest.mark.parametrize(

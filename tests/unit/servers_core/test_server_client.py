@@ -171,3 +171,14 @@ def test_no_head_server_is_a_value_error_that_names_its_url(monkeypatch):
 def test_the_names_that_stand_ins_replace_exist_on_the_class():
     names = "load_head_server_config load_from_global_config post get request _build_server_base_url poll_for_status"
     assert all(hasattr(ServerClient, name) for name in names.split())
+
+
+def test_a_subclass_has_fields_of_its_own_given_by_name_or_by_default():
+    class Recording(ServerClient):
+        asked: list[str] = []  # noqa: RUF012  as a model declares a default
+        colour: str
+
+    one = Recording(HEAD, OmegaConf.create({}), colour="teal")
+    other = Recording(head_server_config=HEAD, global_config_dict=OmegaConf.create({}), asked=["/run"])
+    one.asked.append("/verify")
+    assert (one.colour, one.asked, other.asked, Recording.asked) == ("teal", ["/verify"], ["/run"], [])

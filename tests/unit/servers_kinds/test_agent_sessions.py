@@ -58,7 +58,7 @@ class Remembering(SimpleResponsesAPIAgent):
         if "close" in self._fails:
             raise OSError("still busy")
         self._closed.append(state.agent_session_id)
-        bundle = {"observations": [{"kind": "invocation", "invocation_id": "i1"}]}
+        bundle = {"source": "colours", "records": [{"kind": "mood", "tone": 1}]}
         return AgentCloseSessionResponse(
             agent_session_id=state.agent_session_id, agent_observations=bundle, resources_cookies={"c": "1"}
         )
@@ -82,7 +82,7 @@ class Agent:
 
 RECEIPT = {
     "agent_session_id": "a1",
-    "agent_observations": {"observations": [{"kind": "invocation", "invocation_id": "i1"}], "gaps": []},
+    "agent_observations": {"source": "colours", "records": [{"kind": "mood", "tone": 1}], "gaps": []},
     "resources_cookies": {"c": "1"},
 }
 SEEDED = (200, {"agent_session_id": "a1"})

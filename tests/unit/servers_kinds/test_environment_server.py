@@ -2,6 +2,7 @@ import asyncio
 from typing import ClassVar
 
 import pytest
+from omegaconf import OmegaConf
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from rollbook.records.exchange import DEADLINE_HEADER
@@ -205,6 +206,33 @@ async def test_cancellation_waits_for_a_cleanup_that_has_begun():
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert done == [True]
+
+
+async def test_a_cleanup_that_fails_early_is_told_and_tried_once_more_at_the_end():
+    tries = []
+
+    async def leave():
+        tries.append(len(tries))
+        if len(tries) == 1:
+            raise OSError("still busy")
+
+    cleanup = CleanupContext(1.0)
+    handle = cleanup.register_cleanup("lamp", leave)
+    with pytest.raises(OSError, match="still busy"):
+        await handle.close()
+    await cleanup.close()
+    await cleanup.close()
+    assert tries == [0, 1]
+
+
+def test_a_failure_becomes_the_failure_of_the_servers_own_type():
+    class Turn(Environment):
+        response_model: ClassVar[type[SingleAgentTurnResponse]] = SingleAgentTurnResponse
+
+    server = Turn(config=BaseEnvironmentServerConfig(**FRAME), server_client=ServerClient(HEAD, OmegaConf.create({})))
+    told = server.failure_response(Request.model_validate(EPISODE_REQUEST), RAIN)
+    assert isinstance(told.failure, SingleAgentTurnFailure)
+    assert (told.failure.failure_reason, told.failure.stage) == ("rain", FailureStage.AGENT)
 
 
 async def test_a_cleanup_that_was_closed_early_does_not_run_again():

@@ -234,7 +234,7 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
     def _prefixed(self, url_path: str, rollout_id: str | None) -> str:
         if not self._model_call_capture_enabled():
             return url_path
-        return apply_rollout_prefix(url_path, rollout_id, training_capture=self.config.token_id_capture)
+        return apply_rollout_prefix(url_path, rollout_id, token_capture=self.config.token_id_capture)
 
     def _inside_rollout(self, run: Callable[Arguments, Any]) -> Callable[Arguments, Awaitable[Any]]:
         """Return `run` inside the rollout of its body; a plain function runs in a thread."""

@@ -75,13 +75,13 @@ class BaseEnvironmentServer(AggregateMetricsMixin, SimpleServer, Generic[Request
 
     config: BaseEnvironmentServerConfig
 
-    _places: asyncio.Semaphore | None = PrivateAttr(default=None)
+    _admission: asyncio.Semaphore | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: object, /) -> None:
         """Make as many places as episodes may run at a time."""
         super().model_post_init(context)
         if self.config.max_concurrent_episodes is not None:
-            self._places = asyncio.Semaphore(self.config.max_concurrent_episodes)
+            self._admission = asyncio.Semaphore(self.config.max_concurrent_episodes)
 
     def setup_webserver(self) -> FastAPI:
         """Return the application with the two routes that every environment server has."""
@@ -104,8 +104,9 @@ class BaseEnvironmentServer(AggregateMetricsMixin, SimpleServer, Generic[Request
 
     def failure_response(self, request: Request, failure: EpisodeFailure) -> Response:
         """Return the reply for an episode that failed; override it for failures of a type of their own."""
-        reply = self.response_model(
-            episode_id=request.episode_id, task_id=request.task.task_id, result=None, failure=failure
+        told = failure.model_dump() if type(failure) is EpisodeFailure else failure
+        reply = self.response_model.model_validate(
+            {"episode_id": request.episode_id, "task_id": request.task.task_id, "result": None, "failure": told}
         )
         return cast("Response", reply)
 
@@ -127,7 +128,7 @@ class BaseEnvironmentServer(AggregateMetricsMixin, SimpleServer, Generic[Request
     @asynccontextmanager
     async def _admitted(self) -> AsyncIterator[bool]:
         """Hold a place while the block runs; gives False when none came free in time."""
-        places = self._places
+        places = self._admission
         if places is None:
             yield True
             return

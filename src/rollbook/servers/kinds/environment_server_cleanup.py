@@ -3,7 +3,8 @@
 Rules:
 * Each callback is bounded in time; one that fails or takes too long is logged and never replaces the episode's ending.
 * Cancellation waits for the clean-up: what was begun is finished, then the cancellation goes on.
-* A callback that was closed early does not run again.
+* A callback that was closed early does not run again, unless it failed: then whoever closed it is told, and it is tried
+  once more when the episode ends.
 
 Source: servers.md §3.10.
 """
@@ -27,14 +28,24 @@ class CleanupHandle:
     _context: "CleanupContext"
 
     async def close(self) -> None:
-        """Run the callback now, if it has not run yet."""
+        """Run the callback now, if it has not run yet.
+
+        Raises:
+            TimeoutError: it took longer than a clean-up may.
+            Exception: whatever the callback raised.
+
+        """
         await self._context.close_early(self)
+
+    async def run_bounded(self, seconds: float) -> None:
+        """Run the callback for `seconds` at most."""
+        async with asyncio.timeout(seconds):
+            await self._callback()
 
     async def run(self, seconds: float) -> None:
         """Run the callback for `seconds` at most, and log what goes wrong."""
         try:
-            async with asyncio.timeout(seconds):
-                await self._callback()
+            await self.run_bounded(seconds)
         except Exception:  # noqa: BLE001  one thing left behind must not keep the rest; see docs/architecture.md
             _LOG.exception("cleaning up %s failed or took longer than %s s", self.name, seconds)
 
@@ -53,10 +64,18 @@ class CleanupContext:
         return handle
 
     async def close_early(self, handle: CleanupHandle) -> None:
-        """Run one callback now; later it does not run again."""
-        if handle in self._handles:
-            self._handles.remove(handle)
-            await finished(handle.run(self._seconds))
+        """Run one callback now; later it does not run again, unless it fails now."""
+        if handle not in self._handles:
+            return
+        place = self._handles.index(handle)
+        self._handles.remove(handle)
+        ended = False
+        try:
+            await finished(handle.run_bounded(self._seconds))
+            ended = True
+        finally:
+            if not ended:
+                self._handles.insert(place, handle)
 
     async def close(self) -> None:
         """Run what is left, last one first."""

@@ -75,7 +75,7 @@ class SingleAgentTurnServer(BaseEnvironmentServer[SingleAgentTurnRequest, Single
 
     def _answer_path(self, request: SingleAgentTurnRequest) -> str:
         captures = self.captures_tokens(self.config.agent_server.name)
-        return rollout_path_prefix(request.episode_id.capture_key, training_capture=captures) + "/v1/responses"
+        return rollout_path_prefix(request.episode_id.capture_key, token_capture=captures) + "/v1/responses"
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ async def test_the_verifier_sees_the_cookies_that_the_agent_ended_with(given, se
 
 async def test_what_the_agent_saw_stands_in_the_result_and_no_key_of_the_collector_does():
     turns = Turns()
-    bundle = {"observations": [{"kind": "tool_call", "tool_call_id": "t1"}], "gaps": []}
+    bundle = {"source": "colours", "records": [{"kind": "mood", "tone": 1}], "gaps": []}
     turns.agent.script["/v1/agent_sessions/close"] = [
         lambda body: {"agent_session_id": body["agent_session_id"], "agent_observations": bundle}
     ]
