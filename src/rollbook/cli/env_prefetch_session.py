@@ -17,7 +17,8 @@ from rollbook.cli.terminal import note, say, say_json
 from rollbook.config.instances import require_server_instances
 from rollbook.config.parser import GlobalConfigDictParserConfig
 from rollbook.report.shapes import VERSION
-from rollbook.servers.serving.isolation import Isolation, interpreters
+from rollbook.servers.serving.interpreters import interpreters
+from rollbook.servers.serving.isolation import Isolation
 
 
 def prefetch(given: Mapping[str, Any], *, as_json: bool) -> None:

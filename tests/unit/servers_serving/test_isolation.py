@@ -13,8 +13,9 @@ from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.http.waiting import until
 from rollbook.servers.serving import isolation
 from rollbook.servers.serving.embedded import EmbeddedDeployment
+from rollbook.servers.serving.interpreters import interpreters
 from rollbook.servers.serving.isolated_pythons import pythons_for
-from rollbook.servers.serving.isolation import Isolation, component_in, interpreters, is_isolated, isolation_of
+from rollbook.servers.serving.isolation import Isolation, component_in, is_isolated, isolation_of
 from rollbook.servers.serving.process_group import ProcessGroup
 from rollbook.servers.serving.processes import ProcessDeployment
 from unit.servers_core.stand_ins import APP, configuration, listening_socket, write_component

@@ -13,7 +13,9 @@ from rollbook.servers.serving.installers import Uv, VenvAndPip, installer
 from rollbook.servers.serving.virtual_environment import Contents, VirtualEnvironments
 
 SECRET = "https://me:open-sesame@example.test/simple"
-CONTENTS = Contents(("rollbook==1",), ("tiktoken",), (f"--find-links {SECRET}",), ("numpy==2",), "/usr/bin/py", "3.11.1")
+CONTENTS = Contents(
+    ("rollbook==1",), ("tiktoken",), (f"--find-links {SECRET}",), ("numpy==2",), "/usr/bin/py", "3.11.1"
+)
 
 
 class Recorded:

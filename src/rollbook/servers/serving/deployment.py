@@ -24,7 +24,7 @@ from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.http.addresses import AddressBook
 from rollbook.servers.wire.poster import CONNECT_GRACE_SECONDS, CONNECT_SECONDS, MAX_REPLY_BYTES, Poster
 
-__all__ = ["CONNECT_GRACE_SECONDS", "CONNECT_SECONDS", "MAX_REPLY_BYTES", "Deployment", "Tell", "post_once"]
+__all__ = ["CONNECT_GRACE_SECONDS", "CONNECT_SECONDS", "MAX_REPLY_BYTES", "Children", "Deployment", "Tell", "post_once"]
 
 Tell = Callable[[str], None]
 """Told one line at a time what takes long while servers start."""
@@ -69,6 +69,22 @@ class Deployment(Protocol):
             SendFailed: no whole reply came; says what is known of the delivery.
 
         """
+        ...
+
+
+class Children(Protocol):
+    """Servers of a deployment that run in processes beside it."""
+
+    async def wait_until_up(self) -> None:
+        """Return when every one of them answers, or raise `ServingError`."""
+        ...
+
+    def gone(self, server: str) -> Callable[[], bool] | None:
+        """Return what tells whether one of them has ended; None for a server that is none of them."""
+        ...
+
+    async def close(self) -> None:
+        """Stop them."""
         ...
 
 

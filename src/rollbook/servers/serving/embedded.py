@@ -42,12 +42,12 @@ from rollbook.servers.serving.deployment import (
     CONNECT_GRACE_SECONDS,
     CONNECT_SECONDS,
     MAX_REPLY_BYTES,
+    Children,
     Tell,
     post_once,
 )
 from rollbook.servers.serving.garbage import Looking, looking_as_before, looking_less
-from rollbook.servers.serving.isolated_servers import IsolatedServers
-from rollbook.servers.serving.isolation import interpreters
+from rollbook.servers.serving.interpreters import interpreters
 from rollbook.servers.serving.lifespan import Lifespan
 from rollbook.servers.serving.loading import build_component
 from rollbook.servers.serving.open_files import raise_open_file_limit
@@ -87,7 +87,7 @@ class EmbeddedDeployment:
         self._looking: Looking | None = None
         self._log_dir = log_dir
         self._tell = tell
-        self._children: IsolatedServers | None = None
+        self._children: Children | None = None
 
     async def start(self) -> None:
         """Load, build and start every server.
@@ -124,8 +124,10 @@ class EmbeddedDeployment:
         """Start the servers that have an interpreter of their own; they come up while the others are built."""
         if not instances:
             return
-        self._children = IsolatedServers(self.global_config_dict, self._log_dir)
-        self._children.start(instances, pythons)
+        from rollbook.servers.serving.isolated_servers import IsolatedServers  # noqa: PLC0415  most runs have none
+
+        self._children = children = IsolatedServers(self.global_config_dict, self._log_dir)
+        children.start(instances, pythons)
 
     async def _join_children(self) -> None:
         """Let children reach the servers of this process, and wait until all of them answer."""

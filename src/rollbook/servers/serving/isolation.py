@@ -19,7 +19,6 @@ from omegaconf import DictConfig
 
 from rollbook.config.names import IGNORE_REQUIREMENTS_KEY, ISOLATE_KEY
 from rollbook.config.roots import PARENT_DIR
-from rollbook.config.types import ServerInstanceConfig
 from rollbook.errors import ConfigError, MissingPackageError
 from rollbook.servers.serving.deployment import Tell
 from rollbook.servers.serving.own_distributions import NAMES, installed
@@ -74,18 +73,9 @@ def component_in(folder: Path) -> Component:
     return Component(needs, tuple(map(str, unmet(needs))), wants_names)
 
 
-async def interpreters(config: DictConfig, instances: Sequence[ServerInstanceConfig], tell: Tell) -> dict[str, Path]:
-    """Return the interpreter of each instance that is to run in an environment of its own, which is made if need be.
-
-    Raises:
-        MissingPackageError: packages are missing, and isolation was not asked for; names them and what to type.
-        ConfigError, ServingError: an environment cannot be made.
-
-    """
+async def interpreters_of(config: DictConfig, folders: Mapping[str, Path], tell: Tell) -> dict[str, Path]:
+    """Return the interpreter of each instance that is to run in an environment of its own; see `interpreters`."""
     isolation = isolation_of(config)
-    if isolation is Isolation.NONE and config.get(IGNORE_REQUIREMENTS_KEY):
-        return {}
-    folders = {one.name: one.dir_path for one in instances if (one.dir_path / one.entrypoint).is_file()}
     components = {folder: component_in(folder) for folder in dict.fromkeys(folders.values())}
     refuse_unmet(config, components.values())
     isolated = [one.needs for one in components.values() if is_isolated(one, isolation)]

@@ -26,7 +26,6 @@ from rollbook.config.roots import put_roots_on_import_path
 from rollbook.config.types import ServerInstanceConfig
 from rollbook.errors import RollbookError, ServingError
 from rollbook.servers.base import SimpleServer
-from rollbook.servers.serving.requirements import missing_package
 
 Built = TypeVar("Built")
 _loaded: Final[dict[Path, ModuleType]] = {}
@@ -87,6 +86,8 @@ def component_failure(error: BaseException, instance: str, path: Path) -> Servin
     if name.partition(".")[0] in SERVER_TYPES:
         return ServingError(f"{path} imports {name!r}, which no search root holds; add its root with --search-dir")
     if name:
+        from rollbook.servers.serving.requirements import missing_package  # noqa: PLC0415  on the way out alone
+
         return missing_package(name.partition(".")[0], path.parent)
     lines = [
         frame.lineno

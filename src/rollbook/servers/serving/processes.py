@@ -38,7 +38,7 @@ from rollbook.servers.serving.deployment import (
     post_once,
 )
 from rollbook.servers.serving.head import head_app
-from rollbook.servers.serving.isolation import interpreters
+from rollbook.servers.serving.interpreters import interpreters
 from rollbook.servers.serving.open_files import raise_open_file_limit
 from rollbook.servers.serving.process_group import ProcessGroup
 from rollbook.servers.serving.readiness import wait_for_model_endpoints
