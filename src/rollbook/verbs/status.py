@@ -263,6 +263,8 @@ def _notes(reading: Reading) -> Iterator[str]:
         yield "the run has no manifest: attempts are counted by their saved failures"
     if reading.history.manifest is not None and reading.history.manifest.adopted:
         yield "the folder was taken up from a collector that writes no manifest"
+    elif reading.history.manifest is not None and (others := reading.history.run_ids[None]):
+        yield f"{others} record{'s' * (others > 1)} name{'s' * (others == 1)} no run: another collector went on with it"
     yield from map(str, reading.history.manifest.approvals if reading.history.manifest else ())
     torn = reading.paths.output.parent.glob(f"{reading.paths.output.stem}*.torn")
     yield from (f"bytes that were never committed are kept in {path}" for path in sorted(torn))
