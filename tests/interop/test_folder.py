@@ -9,7 +9,8 @@ from interop.sides import end, wait_for
 
 CROSSED = [("ours", "theirs"), ("theirs", "ours")]
 KILL_AFTER, LANES = 8, 4
-BROKEN = frozenset({"Which planet of the solar system", "360"})  # the first task of mcqa, and of math_with_judge
+FIRST_TASKS = frozenset({"Which planet of the solar system", "360"})  # of mcqa, and of math_with_judge
+BROKEN = {"agent_run_error": FIRST_TASKS, "judge_failed": frozenset({"[[A=B]]"})}
 
 
 @pytest.fixture
@@ -67,16 +68,19 @@ def test_a_run_that_the_other_side_goes_on_with_has_no_rollout_lost_or_twice(fie
     assert asked.total() <= field.planned + LANES
 
 
+@pytest.mark.parametrize("kind", BROKEN)
 @pytest.mark.parametrize(("first", "second"), CROSSED)
-def test_what_failed_with_one_side_is_run_again_by_the_other(field, tmp_path, first, second):
+def test_what_failed_with_one_side_is_run_again_by_the_other(field, tmp_path, first, second, kind):
     output = tmp_path / "rollouts.jsonl"
-    field.endpoint.broken = BROKEN
+    field.endpoint.broken = BROKEN[kind]
     try:
         field.sides[first].run(*field.collect(first, first, output))
     finally:
         field.endpoint.broken = frozenset()
+    failures = json_lines(companion(output, "_failures.jsonl"))
+    assert {row["_ng_failure_class"] for row in failures} == {kind}
     failed = keys(companion(output, "_failures.jsonl"))
-    assert len(failed) == 8
+    assert len(failed) >= 8
     assert rewards(output).keys() == plan_keys(output).keys() - failed.keys()
     went_on(field, second, output)
     assert rewards(output).keys() == plan_keys(output).keys()
