@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 THEIR_PYTHON = os.environ.get("ROLLBOOK_INTEROP_PYTHON")
-READY_SECONDS = 300.0
+READY_SECONDS = 600.0
 SERVER_FOLDERS = (
     "environment_servers/legacy_agent",
     "environment_servers/single_agent_turn",
@@ -77,7 +77,7 @@ class Side:
                 start_new_session=True,
             )
 
-    def run(self, *words: object, seconds: float = 240.0) -> Said:
+    def run(self, *words: object, seconds: float = 600.0) -> Said:
         """Run `gym` with these words to its end."""
         log = self.folder / f"{'-'.join(map(str, words[:2]))}-{time.monotonic_ns()}.log"
         process = self.start(*words, log=log)
