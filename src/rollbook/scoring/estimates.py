@@ -19,6 +19,7 @@ few clusters (Cameron and Miller 2015, §II.B); Chen et al. 2021 (arXiv:2107.033
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from itertools import chain, repeat
 
 import msgspec
@@ -54,10 +55,15 @@ class ClusteredError(msgspec.Struct):
 
     def add(self, rewards: Rewards) -> None:
         """Take in a task that has rewards."""
-        self._tasks += 1
-        self._rewards += len(rewards)
-        total = math.fsum([reward - self.center for reward in rewards])
-        self._squares.add((total * total,))
+        self.add_all((rewards,))
+
+    def add_all(self, tasks: Sequence[Rewards]) -> None:
+        """Take in tasks that have rewards."""
+        center = self.center
+        self._tasks += len(tasks)
+        self._rewards += sum(map(len, tasks))
+        totals = [math.fsum([reward - center for reward in rewards]) for rewards in tasks]
+        self._squares.add([total * total for total in totals])
 
     def value(self) -> float | None:
         """Return the standard error; None of fewer than two tasks."""

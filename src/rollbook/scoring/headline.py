@@ -13,7 +13,8 @@ Source: collection.md §6.6; Cameron and Miller 2015, "A Practitioner's Guide to
 the degrees of freedom; case RC-71.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from typing import Final
 
 from rollbook.records.headline import Headline, Measured, Range
@@ -28,6 +29,7 @@ CONFIDENCE: Final = 0.95
 TOO_LARGE: Final = "the sum of the rewards is too large to be represented, and so there is no mean"
 """Why there is no mean of rewards that are there."""
 
+_AT_ONCE: Final = 256
 _ROUNDING: Final = 1e-12
 """A standard error this small beside its mean is what adding up left of none."""
 
@@ -44,16 +46,23 @@ def headline_of(observed: Measured, min_coverage: float | None = None) -> Headli
 def measured(tasks: Callable[[], Iterable[Rewards]], planned: int, imputed: int = 0) -> Measured:
     """Return what the rewards of `tasks` come to, each the list of one task's; they are gone through twice."""
     mean, number, within = Mean(), 0, True
-    for rewards in tasks():
-        number += bool(rewards)
+    for some in _some(tasks()):
+        number += len(some)
+        rewards = list(chain.from_iterable(some))
         mean.add(rewards)
         within = within and within_unit(rewards)
     center = mean.value()
     error = ClusteredError(center or 0.0)
-    for rewards in tasks() if center is not None and number > 1 else ():
-        if rewards:
-            error.add(rewards)
+    for some in _some(tasks()) if center is not None and number > 1 else ():
+        error.add_all(some)
     return Measured(center, error.value(), number, mean.count, planned, imputed, within)
+
+
+def _some(tasks: Iterable[Rewards]) -> Iterator[list[Rewards]]:
+    """Yield the tasks that have rewards, some at a time."""
+    left = filter(None, tasks)
+    while some := list(islice(left, _AT_ONCE)):
+        yield some
 
 
 def within_unit(rewards: Rewards) -> bool:

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
-from itertools import pairwise
-from typing import Any
+from itertools import compress, count, islice, pairwise
+from operator import ne
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import asdict
@@ -29,6 +30,7 @@ from rollbook.scoring.headline import headline_of, measured
 from rollbook.verbs.light_rows import Serving, named_group
 from rollbook.verbs.shard_groups import MetricsGroup, Shard, of_group
 
+_AT_ONCE: Final = 1 << 12
 Zeros = Callable[[], Iterable[tuple[int, float]]]
 """Packed key and reward of each rollout that counts as zero, in order."""
 
@@ -157,15 +159,16 @@ def group_headline(
 class _Rewards:
     """Rewards in order, and where those of each task end: nine or so bytes a rollout."""
 
-    def __init__(self, found: Iterable[tuple[int, float]]) -> None:
+    def __init__(self, found: Iterator[tuple[int, float]]) -> None:
         self._values = array("d")
         self._ends = array("Q")
-        add, before = self._values.append, None
-        for key, reward in found:
-            if key >> 32 != before:
-                self._ends.append(len(self._values))
-                before = key >> 32
-            add(reward)
+        before = -1
+        while some := list(islice(found, _AT_ONCE)):
+            tasks = [key >> 32 for key, _ in some]
+            begins = compress(count(len(self._values)), map(ne, tasks, [before, *tasks]))
+            self._ends.extend(begins)
+            self._values.fromlist([reward for _, reward in some])
+            before = tasks[-1]
         self._ends.append(len(self._values))
 
     def by_task(self) -> Iterator[list[float]]:
@@ -176,6 +179,4 @@ class _Rewards:
 def _of_results(group: MetricsGroup, shards: Sequence[Shard]) -> Iterator[tuple[int, float]]:
     kinds = [shard.standings.table.kinds for shard in shards]
     rewards = [shard.standings.table.rewards for shard in shards]
-    for key, shard, row in of_group(group):
-        if kinds[shard][row] == SCORED_KIND:
-            yield key, rewards[shard][row]
+    return ((key, rewards[shard][row]) for key, shard, row in of_group(group) if kinds[shard][row] == SCORED_KIND)

@@ -168,12 +168,25 @@ class _Adding:
         """Whether there is no plan, so that what was recorded is all that is known to have been planned."""
         return not self.has_plan and self.inventory is None
 
+    @property
+    def is_inventory_asked(self) -> bool:
+        """Whether the plan of all shards says what was planned of this one."""
+        return self.inventory is not None and not self.has_plan
+
+    def tell(self, origin: int) -> None:
+        """Note whose results a source of the shard left."""
+        agent = self.standings.table.sources[origin][1]
+        if agent is not None:
+            self.of_source[origin].agents.add(agent)
+
     def is_in_inventory(self, key: int) -> bool:
         """Whether a rollout is in the plan of all shards."""
         return self.inventory is not None and self.inventory.get(key) is not None
 
 
 def _add(adding: _Adding, shard: int) -> None:
+    if _add_alike(adding, shard):
+        return
     columns, table = adding.standings.columns, adding.standings.table
     of_source, of_plan, every_is_planned = adding.of_source, adding.of_plan, adding.every_is_planned
     results = [isinstance(kind, Result) for kind in adding.standings.kinds_of_ending]
@@ -201,9 +214,28 @@ def _add(adding: _Adding, shard: int) -> None:
             group.rows.append(row)
             told.add(origins[row])
     for origin in told:
-        agent = table.sources[origin][1]
-        if agent is not None:
-            of_source[origin].agents.add(agent)
+        adding.tell(origin)
+
+
+def _add_alike(adding: _Adding, shard: int) -> bool:
+    """Add a shard of which every rollout is planned and has a result of one source; do nothing of others: False."""
+    columns, table = adding.standings.columns, adding.standings.table
+    keys, rows, flags = columns.seats.keys, columns.row, columns.flags
+    is_planned = not adding.is_inventory_asked and set(flags) in ({0}, {PLANNED})
+    if not (is_planned and columns.seats.all_rise and rows and min(rows) >= 0):
+        return False
+    origins = set(map(table.origins.__getitem__, rows))
+    kinds = adding.standings.kinds_of_ending
+    if len(origins) > 1 or not all(isinstance(kinds[one], Result) for one in set(map(table.kinds.__getitem__, rows))):
+        return False
+    (origin,) = origins
+    group = adding.of_source[origin]
+    group.planned.extend(keys)
+    group.keys.extend(keys)
+    group.shards.extend(array("H", [shard]) * len(rows))
+    group.rows.extend(array("I", rows.tobytes()))
+    adding.tell(origin)
+    return True
 
 
 def sharing(groups: Sequence[MetricsGroup]) -> tuple[tuple[MetricsGroup, ...], ...]:
