@@ -12,13 +12,14 @@ from typing import Final
 import msgspec
 
 from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME
-from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import RESPONSES_CREATE_PARAMS_KEY, SKILLS_REF_KEY
 from rollbook.records.nesting import not_too_deep
+from rollbook.records.task_content import without_seed
 
 _RESERVED: Final = "_ng_"
 _ROW: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_OBJECT: Final = msgspec.json.Decoder(dict[str, object])
+_METADATA: Final = "metadata"
+_EXTRA_BODY: Final = "extra_body"
 
 
 def source_row(line: bytes) -> bytes:
@@ -47,21 +48,12 @@ def sample_of(line: bytes) -> msgspec.Raw:
 
 def _without_seed(params: object, repeat: object) -> object:
     """Return request parameters without the seed that a run gave this repeat: its own number."""
-    metadata = params.get("metadata") if isinstance(params, dict) else None
-    if not isinstance(params, dict) or not isinstance(metadata, dict):
+    if not isinstance(params, dict):
         return params
-    body = _object_in(metadata.get("extra_body"))
-    if body is None or body.get("seed", repeat) != repeat or "seed" not in body:
+    left, seed = without_seed(params)
+    if seed is None or seed != repeat:
         return params
-    del body["seed"]
-    left = {key: value for key, value in metadata.items() if key != "extra_body"}
-    left |= {"extra_body": msgspec.json.encode(body).decode()} if body else {}
-    without = {key: value for key, value in params.items() if key != "metadata"}
-    return without | ({"metadata": left} if left else {})
-
-
-def _object_in(text: object) -> JsonObject | None:
-    try:
-        return _OBJECT.decode(not_too_deep(text.encode())) if isinstance(text, str) else None
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return None
+    metadata = left.get(_METADATA)
+    if isinstance(metadata, dict) and _EXTRA_BODY in metadata:
+        left[_METADATA] = metadata | {_EXTRA_BODY: msgspec.json.encode(metadata[_EXTRA_BODY]).decode()}
+    return left
