@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from rollbook.config.completion import CompletionMixin
 from rollbook.config.repeats import checked_fan_out, checked_repeats
@@ -125,6 +125,8 @@ Names = Annotated[list[str], BeforeValidator(_listed)]
 class SkillsConfig(BaseModel):
     """Where the skills lie that every row is given."""
 
+    model_config = ConfigDict(defer_build=True)
+
     path: str
 
 
@@ -133,6 +135,8 @@ class RunHealthConfig(BaseModel):
 
     `min_coverage`: the share of the plan that is measured at least where a headline is given; 0.95 where none is set.
     """
+
+    model_config = ConfigDict(defer_build=True)
 
     disable_health_check: bool = False
     health_check_workers: Positive | None = None

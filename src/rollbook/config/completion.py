@@ -12,7 +12,7 @@ Source: collection.md §6.7, §21.4.26.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from rollbook.errors import IncompleteEvaluationError
 from rollbook.records.completed import completed_samples
@@ -20,6 +20,8 @@ from rollbook.records.completed import completed_samples
 
 class CompletionMixin(BaseModel):
     """The option that every planned rollout is to be completed, and what follows from it."""
+
+    model_config = ConfigDict(defer_build=True)
 
     output_jsonl_fpath: str
     require_complete: bool = False

@@ -34,6 +34,8 @@ class License(StrEnum):
 class GitlabIdentifier(BaseModel):
     """A file of a data set kept in a GitLab model registry."""
 
+    model_config = ConfigDict(defer_build=True)
+
     dataset_name: str
     version: str
     artifact_fpath: str
@@ -41,6 +43,8 @@ class GitlabIdentifier(BaseModel):
 
 class HuggingFaceIdentifier(BaseModel):
     """A data set, or one file of it, on the Hugging Face hub."""
+
+    model_config = ConfigDict(defer_build=True)
 
     repo_id: str
     artifact_fpath: str | None = None

@@ -76,6 +76,8 @@ class BaseServerConfig(BaseModel):
 class BaseRunServerConfig(BaseServerConfig):
     """A server that can be started; `entrypoint` is relative to its implementation folder."""
 
+    model_config = ConfigDict(defer_build=True)
+
     entrypoint: str
     domain: Domain | None = None
 
@@ -108,6 +110,8 @@ class ResourcesServerTypeConfig(BaseRunServerTypeConfig):
 
 
 class _Ref(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+
     name: str
 
 

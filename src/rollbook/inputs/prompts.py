@@ -26,7 +26,7 @@ _SHOWN: Final = 200
 class PromptConfig(BaseModel):
     """A user template and an optional system template, filled by `str.format_map` over a row's top-level fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     user: str
     system: str | None = None

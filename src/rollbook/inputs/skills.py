@@ -10,13 +10,15 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from rollbook.errors import ConfigError
 
 
 class SkillRef(BaseModel):
     """One skill, as its front matter names it."""
+
+    model_config = ConfigDict(defer_build=True)
 
     name: str
     description: str | None = None
@@ -25,6 +27,8 @@ class SkillRef(BaseModel):
 
 class SkillsRef(BaseModel):
     """Where a run's skills came from: `hash` is the first 12 hexadecimal digits of a SHA-256."""
+
+    model_config = ConfigDict(defer_build=True)
 
     path: str
     hash: str

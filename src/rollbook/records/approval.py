@@ -21,7 +21,7 @@ class Approval(BaseModel):
     results that run again. `released`: attempts that were held and run again.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     at: str
     who: str = Field(min_length=1)
@@ -44,7 +44,7 @@ class Reverified(BaseModel):
     `answers`: the results that stood, what a judge had failed on (the other results were taken over), or trajectories.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     answers: Literal["results", "judge_failures", "trajectories"]
     source: str

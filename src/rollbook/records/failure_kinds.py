@@ -133,7 +133,7 @@ def validate_failure_kind(kind: str | None) -> str | None:
 class EpisodeFailure(BaseModel):
     """How an episode failed, as an environment server reports it. `stage` is left out of JSON when unknown."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     failure_reason: str = Field(max_length=2000)
     terminal: bool

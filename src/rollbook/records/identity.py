@@ -91,7 +91,7 @@ def _not_an_attempt(value: str) -> str:
 class EpisodeId(BaseModel):
     """One attempt of one rollout, as it travels in an episode request."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     rollout_id: Annotated[str, AfterValidator(_not_an_attempt)]
     attempt: int = Field(default=0, ge=0)
@@ -105,7 +105,7 @@ class EpisodeId(BaseModel):
 class TaskId(BaseModel):
     """A task's own name inside the set it belongs to."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     taskset: str = Field(min_length=1)
     task_id: str = Field(min_length=1)

@@ -34,7 +34,7 @@ _ANSWER_KEYS: Final = (keys.RESPONSE_KEY, keys.DELIVERABLES_KEY)
 class RejudgeAdmission(BaseModel):
     """One re-judgment that was admitted: `identity` is the logical rollout id, `admitted_at` an ISO 8601 time."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     operation_id: str = Field(min_length=1)
     identity: str = Field(min_length=1)

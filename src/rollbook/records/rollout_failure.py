@@ -51,7 +51,7 @@ class RolloutFailure(BaseModel):
     the request. Fields that say nothing are left out of JSON.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     schema_version: Literal[1] = 1
     episode_id: EpisodeId

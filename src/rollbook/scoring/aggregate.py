@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from rollbook.records.json_values import JsonObject
 from rollbook.scoring.across_repeats import across_repeats
@@ -36,11 +36,15 @@ _Call = Callable[[], Any]
 class AggregateMetricsRequest(BaseModel):
     """The results of one server: stored rows without their bulk."""
 
+    model_config = ConfigDict(defer_build=True)
+
     verify_responses: list[dict[str, Any]]
 
 
 class AggregateMetrics(BaseModel):
     """What a server makes of its results, per task, overall and per repeat."""
+
+    model_config = ConfigDict(defer_build=True)
 
     group_level_metrics: list[dict[str, Any]] = Field(default_factory=list)
     agent_metrics: dict[str, Any] = Field(default_factory=dict)
