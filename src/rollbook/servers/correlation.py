@@ -129,9 +129,14 @@ class RolloutContextMiddleware:
             return
         named, path = context_of(scope)
         if path != scope["path"]:
-            scope = {**scope, "path": path, "raw_path": path.encode()}
+            scope = {**scope, "path": path, "raw_path": path.encode(), "path_params": path_params_of(named)}
         with within(named):
             await self.app(scope, receive, send)
+
+
+def path_params_of(named: RolloutContext | None) -> dict[str, str]:
+    """Return what a request behind a rollout's prefix finds in its path: `rollout_id`, like a route's parameter."""
+    return {} if named is None else {"rollout_id": named.rollout_id}
 
 
 def context_of(scope: Scope) -> tuple[RolloutContext | None, str]:

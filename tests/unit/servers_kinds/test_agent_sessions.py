@@ -182,7 +182,11 @@ async def test_a_seed_that_fails_leaves_nothing_and_may_come_again():
     ("workers", "status", "body"),
     [
         (1, 200, {"agent_session_id": "a1"}),
-        (2, 500, "ValueError('agent sessions live in one process, and agent has num_workers: 2')"),
+        (
+            2,
+            500,
+            "ValueError('agent sessions require num_workers=1; agent has 2')",
+        ),
     ],
 )
 async def test_sessions_need_one_process(workers, status, body):

@@ -27,7 +27,7 @@ async def test_a_judges_reply_is_validated():
 @pytest.mark.parametrize(
     ("reply", "text"),
     [
-        ((503, {"detail": "busy"}), "InnerServerError: 503"),
+        ((503, {"detail": "busy"}), "ClientResponseError: 503"),
         ({"no": "verdict"}, "ValidationError: 1 validation error"),
         ((200, b"<html>"), "JSONDecodeError: "),
     ],

@@ -42,3 +42,28 @@ async def test_a_prefixed_path_is_understood_once_and_by_a_whole_server_before_a
         answer = await playground.post("agent", PATH, {"input": "hello"})
     assert answer.body["output"][0]["content"][0]["text"] == "7-2-a1"
     assert agents[0].seen == [path]
+
+
+class Asked(SimpleResponsesAPIAgent):
+    """Answers with the rollout that stands in the path of its request, and the path of a call made for it."""
+
+    async def responses(self, request: Request, body: NeMoGymResponseCreateParamsNonStreaming) -> NeMoGymResponse:
+        named = request.path_params.get("rollout_id")
+        return NeMoGymResponse.model_validate(
+            reply_with(message(f"{named} {self.url_path_for_request('/v1/responses', request)}"))
+        )
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(("path", "said"), [(PATH, f"7-2-a1 {PATH}"), ("/v1/responses", "None /v1/responses")])
+async def test_a_request_behind_a_prefix_finds_its_rollout_in_its_path(whole, path, said):
+    def build(client):
+        agent = Asked(
+            config=BaseResponsesAPIAgentConfig(host="h", port=1, entrypoint="app.py", name="agent"),
+            server_client=client,
+        )
+        return agent.build_app() if whole else agent.setup_webserver()
+
+    async with playing({"agent": Entry(AGENTS, build)}, observability_enabled=True) as playground:
+        answer = await playground.post("agent", path, {"input": "hello"})
+    assert answer.body["output"][0]["content"][0]["text"] == said

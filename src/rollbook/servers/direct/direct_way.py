@@ -26,6 +26,7 @@ from rollbook.servers.correlation import (
     ROLLOUT_ID_HEADER_BYTES,
     RolloutContextMiddleware,
     named_context,
+    path_params_of,
     within,
 )
 from rollbook.servers.deadline import DEADLINE_HEADER_BYTES, DeadlineMiddleware
@@ -133,10 +134,11 @@ class DirectWay:
             await self._layers(scope, receive, send)
             return
         inner = dict(scope) if exchange is None else scope
+        inner["path_params"] = {}
         if path != inner["path"]:
             inner["path"], inner["raw_path"] = path, path.encode()
+            inner["path_params"] = path_params_of(context)
         inner["router"], inner["route"], inner["endpoint"] = self._router, route.route, route.call
-        inner["path_params"] = {}
         plain = _Plain(route, given, body, said.get(_COOKIE), exchange)
         serve = self._layered if DEADLINE_HEADER_BYTES in said else self._at_once
         with within(context):

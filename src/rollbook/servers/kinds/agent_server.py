@@ -26,7 +26,6 @@ from rollbook.servers.base import SimpleServer
 from rollbook.servers.client import OBSERVABILITY_ENABLED_KEY_NAME, resolve_model_base_url
 from rollbook.servers.correlation import (
     apply_rollout_prefix,
-    current_rollout,
     current_rollout_id,
     rollout_context,
     rollout_id_from_run,
@@ -127,9 +126,7 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
 
         """
         if (self.config.num_workers or 1) > 1:
-            raise ValueError(
-                f"agent sessions live in one process, and {self.config.name} has num_workers: {self.config.num_workers}"
-            )
+            raise ValueError(f"agent sessions require num_workers=1; {self.config.name} has {self.config.num_workers}")
         cookie = request.session.get(AGENT_SESSION_ID_KEY)
         await self._agent_sessions.seed(cookie, body, self._seed_agent_session_state)
         request.session[AGENT_SESSION_ID_KEY] = body.agent_session_id
@@ -193,9 +190,8 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
 
     def url_path_for_request(self, url_path: str, request: Request) -> str:
         """Return `url_path` behind the prefix that `request` came with, where model calls are observed."""
-        del request
-        context = current_rollout()
-        return self._prefixed(url_path, context.rollout_id if context else None)
+        named = request.path_params.get("rollout_id")
+        return self._prefixed(url_path, named if isinstance(named, str) else current_rollout_id())
 
     def base_url_for_run(self, base_url: str, body: BaseModel | Mapping[str, object]) -> str:
         """Return `base_url` with the rollout's prefix; a trailing `/v1` stays at the end."""
@@ -225,7 +221,11 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
 
     def _model_call_capture_enabled(self) -> bool:
         """Whether this deployment observes model calls."""
-        return getattr(self.server_client, "observes_model_calls", False) is True
+        known = getattr(self.server_client, "observes_model_calls", None)
+        if isinstance(known, bool):
+            return known
+        config = getattr(self.server_client, "global_config_dict", None)
+        return config is not None and config.get(OBSERVABILITY_ENABLED_KEY_NAME) is True
 
     def _token_id_capture_enabled(self) -> bool:
         """Whether the tokens of this agent's calls are wanted."""
