@@ -2,7 +2,8 @@
 
 Rules:
 * A standalone agent is one whose `resources_server.name` is `???`; there is at most one.
-* What it replaces keeps `resources_server`, `model_server` and `datasets`; everything else comes from the standalone.
+* What it replaces keeps `resources_server`, `model_server` and `datasets`; everything else comes from the standalone,
+  and its `model_server` too where what it replaces has none.
 * An environment server that fronts the standalone alone goes with it: those of what it replaces front the successors.
 * `agent_map` sends the rows of a replaced agent to its successor, and references follow.
 * A command-line override that would be lost in this is an error that names where it belongs.
@@ -95,7 +96,8 @@ def _composed(
     for name, _, block in bound:
         _refuse_lost_overrides(name, products[name], standalone, overrides)
         kept = {key: deepcopy(block[key]) for key in _KEPT if key in block}
-        own = {key: deepcopy(value) for key, value in standalone.block.items() if key not in _KEPT}
+        left_to_kept = {*_KEPT} - {"model_server"}
+        own = {key: deepcopy(value) for key, value in standalone.block.items() if key not in left_to_kept}
         product = laid_over(own | kept, again)
         result[products[name]] = {AGENTS: {standalone.type: product}}
     renamed = {old: new for old, new in products.items() if old != new}

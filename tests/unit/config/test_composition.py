@@ -79,12 +79,14 @@ def test_an_agent_of_the_same_type_keeps_its_name(colours, write, parse):
     assert "agent_map" not in cfg
 
 
-def test_every_bound_agent_is_replaced(composed, write, parse):
+def test_every_bound_agent_is_replaced_and_one_without_a_model_has_the_standalone_agents(composed, write, parse):
     bound = "{entrypoint: app.py, resources_server: {type: resources_servers, name: colours}}"
     write("second.yaml", f"second:\n  responses_api_agents:\n    simple_agent: {bound}\n")
-    cfg = parse(composed.replace("]", ",second.yaml]"))
+    other = "+other_model.responses_api_models.openai_model={entrypoint: app.py}"
+    cfg = parse(composed.replace("]", ",second.yaml]"), other)
     assert len(agents(cfg)) == 2
     assert {resources_server_of(cfg, agent) for agent in agents(cfg)} == {"colours"}
+    assert [product_of(cfg, agent).model_server.name for agent in agents(cfg)] == ["policy_model", "other_model"]
 
 
 @pytest.mark.parametrize(
