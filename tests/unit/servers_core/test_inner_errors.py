@@ -7,7 +7,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from rollbook.servers.errors_replies import reply_text
-from rollbook.servers.http.inner_error import BODY_BYTES, InnerServerError
+from rollbook.servers.http.inner_error import BODY_BYTES, InnerServerError, raise_for_status
 
 HOPS = 6
 
@@ -34,6 +34,31 @@ def test_a_body_that_somebody_else_attached_is_cut_too():
     error = ClientResponseError(info, (), status=500)
     error.response_content = b"x" * 1_000_000
     assert len(reply_text(error, "A___a")) < BODY_BYTES + 100
+
+
+class StandIn:
+    """A response of somebody's test: no address, no method, an error of its own."""
+
+    ok = False
+
+    def __init__(self):
+        self.content = self
+
+    async def read(self):
+        return b"busy"
+
+    def raise_for_status(self):
+        raise ClientResponseError(None, (), status=429)
+
+
+async def test_a_stand_in_raises_its_own_error_with_its_body():
+    with pytest.raises(ClientResponseError) as caught:
+        await raise_for_status(StandIn())
+    assert (caught.value.status, caught.value.response_content) == (429, b"busy")
+
+
+def test_a_message_names_the_error_as_aiohttp_does():
+    assert f"{type(inner_error(b'')).__name__}: {inner_error(b'')}".startswith("ClientResponseError: 500")
 
 
 @pytest.mark.parametrize("text", ["x", '"', "\\", "\u00e9"])

@@ -2,6 +2,8 @@
 
 Rules:
 * It crosses process boundaries: pickling keeps status, address and body.
+* In a message it bears the name of the aiohttp error that it is, as saved rows of the field have it.
+* A response decides by itself what its status is: its own `raise_for_status()` is asked.
 * Of a long body the beginning is kept, and it says so: every hop quotes it again, and quoting multiplies.
 
 Source: servers.md §3.5, §4.2.
@@ -12,6 +14,8 @@ from typing import Any, Final
 from aiohttp import ClientResponse, ClientResponseError, RequestInfo
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
+
+from rollbook.servers.http.embedded_response import EmbeddedResponse
 
 BODY_BYTES: Final = 65_536
 _MARK_BYTES: Final = 64
@@ -40,19 +44,40 @@ class InnerServerError(ClientResponseError):
         return type(self), self._parts
 
 
+InnerServerError.__name__ = ClientResponseError.__name__
+
+
 async def raise_for_status(response: ClientResponse) -> None:
     """Raise for a status of 400 or more, after reading the body.
 
     Raises:
-        InnerServerError: an `aiohttp.ClientResponseError` whose `response_content` is the body as bytes, capped.
+        InnerServerError: an `aiohttp.ClientResponseError` whose `response_content` is the body as bytes, capped. A
+            stand-in for a response raises what it raises, with that attribute.
 
     """
     if response.ok:
         return
-    raise InnerServerError(
-        response.method,
-        str(response.url),
-        (response.status, response.reason or ""),
-        dict(response.headers),
-        await response.read(),
-    )
+    body = await _body_of(response)
+    try:
+        response.raise_for_status()
+    except ClientResponseError as error:
+        raise _with_body(error, body) from None
+    reason = (response.status, response.reason or "")
+    raise InnerServerError(response.method, str(response.url), reason, dict(response.headers), body)
+
+
+async def _body_of(response: Any) -> bytes:
+    """Return the body; aiohttp's response and ours keep it for a second reading, a stand-in has the stream alone."""
+    source = response if isinstance(response, ClientResponse | EmbeddedResponse) else response.content
+    body: bytes = await source.read()
+    return body
+
+
+def _with_body(error: ClientResponseError, body: bytes) -> ClientResponseError:
+    """Return `error` with the body of its response, and able to cross processes where it says what was asked."""
+    asked: object = error.request_info
+    if isinstance(asked, RequestInfo):
+        reason, headers = (error.status, error.message), dict(error.headers or {})
+        return InnerServerError(asked.method, str(asked.url), reason, headers, body)
+    vars(error)["response_content"] = capped_body(body)
+    return error
