@@ -3,11 +3,16 @@
 `ROLLBOOK_PUBLISHED_METRICS` names the folder that holds them, as `<name>/data/*_rollouts*_aggregate_metrics.json` (or
 `_agent_metrics.json`) at any depth; without it there is nothing to compare with. Every difference has a reason below,
 and every reason a difference.
+
+What a server's own hooks make is compared too where `ROLLBOOK_SUITES` names the folder that holds the servers, as
+`resources_servers/<name>/app.py`, and `ROLLBOOK_SUITES_PYTHON` an interpreter with the alias package and what those
+servers import.
 """
 
 import json
 import math
 import os
+import subprocess
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -61,6 +66,19 @@ OWN = {
 }
 """Servers with metrics of their own (`compute_metrics`, `get_key_metrics`), and the published keys that those make."""
 
+HOOKED = {
+    "litmus_agent": (
+        *("agent_metrics/by_property", "agent_metrics/majority@1/*", "agent_metrics/pass@1/*"),
+        *("agent_metrics/pass@1[[]avg-of-1]/*", "agent_metrics/per_sample_aggregate"),
+        *("key_metrics/majority@1/*", "key_metrics/mean/*put_tokens", "key_metrics/pass@1/*"),
+        *("key_metrics/pass@1[[]avg-of-1]/*",),
+    ),
+}
+"""What a server's hooks write today and those that wrote its file did not write yet."""
+
+SUITES, SUITES_PYTHON = os.environ.get("ROLLBOOK_SUITES"), os.environ.get("ROLLBOOK_SUITES_PYTHON")
+HOOKED_FILES = [path for path in FILES if path.stem.endswith("_aggregate_metrics") and path.parent.parent.name in OWN]
+
 pytestmark = pytest.mark.skipif(not FILES, reason="ROLLBOOK_PUBLISHED_METRICS names no folder with metric files")
 
 
@@ -88,6 +106,14 @@ def rows_beside(path, kind):
     return [light_row(line) for line in rollouts.read_bytes().splitlines() if line.strip()]
 
 
+def hooked(server, rows):
+    """Have the hooks of `<shelf>/<name>` compute metrics where its packages are; JSON in, JSON out."""
+    words = [SUITES_PYTHON, str(Path(__file__).with_name("hooked_metrics.py")), server.replace("/", ".")]
+    folder = Path(SUITES, server)
+    environment = os.environ | {"PYTHONPATH": f"{SUITES}{os.pathsep}{folder}"}
+    return subprocess.run(words, input=rows, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE).stdout
+
+
 def streamed(rows):
     entries = []
     metrics = StreamedMetrics(lambda entry: entries.append(msgspec.json.decode(entry)))
@@ -110,6 +136,18 @@ def test_a_published_file_is_computed_anew_from_the_rollouts_beside_it(path):
     wanted = {part: published.get(part) for part in PARTS if part in published or kind == "aggregate"}
     found = set(differences(wanted, {part: computed[part] for part in wanted}))
     reasons = OWN.get(path.parent.parent.name, ()) if kind == "aggregate" else ()
+    assert [key for key in sorted(found) if not any(fnmatchcase(key, reason) for reason in (*OLDER, *reasons))] == []
+    assert [reason for reason in reasons if not any(fnmatchcase(key, reason) for key in found)] == []
+
+
+@pytest.mark.skipif(not (SUITES and SUITES_PYTHON), reason="no ROLLBOOK_SUITES with a ROLLBOOK_SUITES_PYTHON")
+@pytest.mark.parametrize("path", HOOKED_FILES, ids=lambda path: f"{path.parent.parent.name}/{path.stem}")
+def test_a_servers_own_hooks_make_what_was_published_of_them(path):
+    shelf, name = path.parts[-4:-2]
+    computed = json.loads(hooked(f"{shelf}/{name}", b"\n".join(rows_beside(path, "aggregate"))))
+    (published,) = json.loads(path.read_text())
+    found = set(differences(*({part: metrics.get(part) for part in PARTS} for metrics in (published, computed))))
+    reasons = HOOKED.get(name, ())
     assert [key for key in sorted(found) if not any(fnmatchcase(key, reason) for reason in (*OLDER, *reasons))] == []
     assert [reason for reason in reasons if not any(fnmatchcase(key, reason) for key in found)] == []
 
