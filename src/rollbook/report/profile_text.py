@@ -42,13 +42,23 @@ def _label_lines(totals: LabelTotals) -> Iterator[str]:
         f"{totals.found} of {totals.planned} rollouts ({share:.1f} %)"
         + (f", {totals.masked} masked and left out" if totals.masked else "")
     )
-    mean = "no reward" if totals.mean_reward is None else f"mean reward {totals.mean_reward:.4f}"
+    mean = "no reward" if totals.mean_reward is None else f"mean reward {totals.mean_reward:.4f}{_error(totals)}"
     zeros = f", {totals.zeros} failed and count as 0" if totals.zeros else ""
     yield f"  {mean}, {totals.scored} scored{zeros}"
     for k, (rate, tasks) in totals.pass_rates().items():
         few, rollouts = totals.tasks - tasks, "1 rollout" if k == 1 else f"{k} rollouts"
         said = f" ({few} of {totals.tasks} tasks have fewer than {rollouts} and are not in it)" if few else ""
         yield f"  pass@{k} {rate:.4f} over {tasks} tasks{said}"
+
+
+def _error(totals: LabelTotals) -> str:
+    """Return how sure a mean is: nothing of fewer than two tasks."""
+    headline = totals.headline()
+    error, interval = headline.observed.standard_error, headline.interval
+    if error is None:
+        return ""
+    between = "" if interval is None else f", 95 % interval [{interval.low:.4f}, {interval.high:.4f}]"
+    return f" ± {error:.4f} (clustered by task{between})"
 
 
 def _kept_lines(kept: Kept) -> Iterator[str]:
@@ -72,6 +82,7 @@ def profile_json(profile: Profile) -> JsonObject:
 
 def _agent_json(totals: LabelTotals) -> JsonObject:
     rates = totals.pass_rates().items()
+    headline = totals.headline()
     return {
         "agent": totals.label,
         "tasks": totals.tasks,
@@ -84,6 +95,8 @@ def _agent_json(totals: LabelTotals) -> JsonObject:
         "scored": totals.scored,
         "imputed": totals.zeros,
         "mean_reward": totals.mean_reward,
+        "standard_error": headline.observed.standard_error,
+        "interval_95": None if headline.interval is None else [headline.interval.low, headline.interval.high],
         "pass_at_k": [
             {"k": k, "value": rate, "tasks": tasks, "short_tasks": totals.tasks - tasks} for k, (rate, tasks) in rates
         ],

@@ -7,11 +7,14 @@ Rules:
 Source: collection.md §9.4; case RC-74.
 """
 
+from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rollbook.records.headline import Headline
+from rollbook.scoring.headline import headline_of, measured
 from rollbook.scoring.profile import Task
 from rollbook.scoring.profile_filter import PASS, Condition, names_in
 from rollbook.scoring.profile_rates import TaskRates
@@ -38,6 +41,8 @@ class LabelTotals:
     scored: int = 0
     zeros: int = 0
     mean_reward: float | None = None
+    _rewards: "array[float]" = field(default_factory=lambda: array("d"))
+    _ends: "array[int]" = field(default_factory=lambda: array("Q"))
     _alike: Counter[tuple[int, int]] = field(default_factory=Counter)
     _sums: dict[int, float] = field(default_factory=dict)
     _tasks_of: Counter[int] = field(default_factory=Counter)
@@ -55,6 +60,8 @@ class LabelTotals:
         self.masked += task.masked
         self.scored += len(task.rewards) - task.zeros
         self.zeros += task.zeros
+        self._rewards.extend(task.rewards)
+        self._ends.append(len(self._rewards))
         rates = task.rates
         correct = rates.correct
         if correct is None:
@@ -68,6 +75,16 @@ class LabelTotals:
         for k, rate in (rates.shown() | others).items():
             self._sums[k] = self._sums.get(k, 0.0) + rate * tasks
             self._tasks_of[k] += tasks
+
+    def headline(self) -> Headline:
+        """Return the mean of the rewards with its standard error, clustered by task, and its interval."""
+        return headline_of(measured(self._by_task, self.planned, self.zeros), 0.0)
+
+    def _by_task(self) -> Iterator[list[float]]:
+        begin = 0
+        for end in self._ends:
+            yield self._rewards[begin:end].tolist()
+            begin = end
 
     @property
     def tasks(self) -> int:

@@ -23,8 +23,8 @@ import msgspec
 
 from rollbook.errors import ConfigPathNotFoundError, NoRunError
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import plain_lines
-from rollbook.records.bulk import fold_plan
+from rollbook.ledger.reader import plain_blocks
+from rollbook.records.blocks import fold_plan_blocks
 from rollbook.records.coverage import Coverage
 from rollbook.records.disposition import DEFAULT_RULES
 from rollbook.records.json_values import JsonObject
@@ -109,7 +109,7 @@ def _planned_only(inventory: Path) -> Shard:
     if not inventory.is_file():
         raise ConfigPathNotFoundError(f"{inventory}: no such file of materialized inputs; see --materialized-inputs")
     standings = Standings()
-    fold_plan(plain_lines(inventory), standings, lambda _number, _error: None)
+    fold_plan_blocks(plain_blocks(inventory), standings, lambda _number, _error: None)
     return Shard(_Inventory(inventory), standings, DEFAULT_RULES, is_inventory=True)
 
 

@@ -17,8 +17,9 @@ from typing import Final, NamedTuple
 from rollbook.errors import LedgerError, RunError
 from rollbook.ledger.contradictions import placed
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import OnDamage, not_a_record, plain_lines, records_in
-from rollbook.records.bulk import OnFault, fold_plan, fold_results
+from rollbook.ledger.reader import OnDamage, not_a_record, plain_blocks, records_in
+from rollbook.records.blocks import fold_plan_blocks, fold_result_blocks
+from rollbook.records.bulk import OnFault
 from rollbook.records.columns import PLANNED, packed_key, unpacked_key
 from rollbook.records.disposition import DEFAULT_RULES, Rules
 from rollbook.records.identity import RolloutKey
@@ -193,10 +194,10 @@ def run_of(inputs: Path, rollouts: Path) -> ProfiledRun:
         return run_at(rollouts)
     damage: list[LedgerError] = []
     standings = Standings()
-    fold_plan(plain_lines(inputs), standings, _faults(inputs, damage.append))
+    fold_plan_blocks(plain_blocks(inputs), standings, _faults(inputs, damage.append))
     for record in records_in(paths.failures, File.FAILURES, None, damage.append):
         standings.add(record)
-    fold_results(plain_lines(rollouts), standings, _faults(rollouts, damage.append))
+    fold_result_blocks(plain_blocks(rollouts), standings, _faults(rollouts, damage.append))
     return ProfiledRun(paths, inputs, standings, tuple(map(str, damage)))
 
 

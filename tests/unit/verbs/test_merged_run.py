@@ -1,4 +1,7 @@
 import json
+import os
+import signal
+import sys
 
 import pytest
 
@@ -171,3 +174,43 @@ def test_what_was_merged_of_shards_is_no_further_shard_beside_them(tmp_path, sha
     assert outputs == shards
     assert "all.jsonl was merged of" in notes[0]
     assert without_merged([paths.output]) == ((paths.output,), ())
+
+
+def merged_until(folder, outputs, renames):
+    """Merge in a process that is killed as it is about to put one more file in place; return whether it was."""
+    pid = os.fork()
+    if pid:
+        _, status = os.waitpid(pid, 0)
+        return os.WIFSIGNALED(status)
+    done = 0
+
+    def counted(event, _arguments):
+        nonlocal done
+        done += event == "os.rename"
+        if event == "os.rename" and done > renames:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    code = 1
+    try:
+        sys.addaudithook(counted)
+        merged(folder, *outputs)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def files_of(folder):
+    return {path.name: path.read_bytes() for path in (folder / "merged").iterdir() if not path.name.startswith(".")}
+
+
+def test_a_merge_that_is_killed_leaves_whole_files_or_none_and_the_next_one_completes_it(tmp_path, shards):
+    merged(tmp_path / "whole", *shards)
+    whole, renames = files_of(tmp_path / "whole"), 0
+    while merged_until(tmp_path / f"killed-{renames}", shards, renames):
+        killed = tmp_path / f"killed-{renames}"
+        assert files_of(killed).items() <= whole.items()
+        paths, _ = merged(killed, *shards)
+        assert {name: files_of(killed)[name] for name in whole} == whole
+        assert is_merged(paths)
+        renames += 1
+    assert renames >= len(whole) - 1

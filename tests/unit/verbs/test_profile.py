@@ -12,6 +12,7 @@ from rollbook.ledger.paths import (
     repeat_level_metrics_path_for,
     reward_profiling_path_for,
 )
+from rollbook.report.profile_text import profile_text
 from rollbook.scoring.aggregate import compute_aggregate_metrics
 from rollbook.verbs.profile import profile
 from rollbook.verbs.profile_run import ProfileError, run_at, run_of
@@ -190,6 +191,16 @@ def test_pass_at_k_tells_how_many_tasks_have_too_few_samples(hard_and_easy):
     [totals] = profiled(hard_and_easy, allow_partial_rollouts=True).labels
 
     assert totals.pass_rates() == {1: (pytest.approx(0.5), 3), 2: (pytest.approx(11 / 18), 3), 4: (0.5, 2)}
+
+
+def test_a_mean_stands_beside_its_clustered_error_and_a_single_task_has_none(tmp_path):
+    plan = [planned(task, rollout) for task in range(3) for rollout in range(2)]
+    results = [row(task, rollout, reward=float(task > 0)) for task in range(3) for rollout in range(2)]
+    found = profiled(write_run(tmp_path / "three" / "r.jsonl", plan, results))
+    assert found.labels[0].headline().observed.standard_error == pytest.approx(1 / 3)
+    assert "mean reward 0.6667 ± 0.3333 (clustered by task, 95 % interval [" in profile_text(found)
+    alone = profiled(write_run(tmp_path / "one" / "r.jsonl", plan[:2], results[:2]))
+    assert "mean reward 0.0000, 2 scored" in profile_text(alone)
 
 
 def test_a_condition_may_speak_of_what_is_missing(hard_and_easy):
