@@ -77,11 +77,12 @@ def test_a_component_imports_its_siblings_by_their_dotted_names(root):
             "# why\n-e ../../\nsurely-missing>=1,<2  # pinned\nrollbook[math]\n",
             r"pip install 'surely-missing>=1,<2' 'rollbook\[math\]'",
         ),
+        ("other-one\n", r"pip install other-one \(and surely_missing itself, .* where none of these brings it\)"),
         (None, "pip install surely_missing"),
     ],
 )
 def test_a_missing_package_is_named_with_the_line_that_installs_it(root, requirements, line):
-    name = "needy" if requirements else "needier"
+    name = f"needy_{len(requirements or '')}"
     folder = write_component(root, name)
     if requirements:
         (folder / "requirements.txt").write_text(requirements)

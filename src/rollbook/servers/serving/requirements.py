@@ -23,6 +23,7 @@ from rollbook.servers.serving.project_file import project_lines
 from rollbook.servers.serving.requirement_lines import (
     Asked,
     asked,
+    canonical,
     climbs,
     logical_lines,
     requirement_lines,
@@ -108,8 +109,11 @@ def missing_package(package: str, folder: Path) -> MissingPackageError:
         return missing_names(component_name(folder))
     lines = _packages_listed(folder)
     install = " ".join(shlex.quote(line) for line in lines) or package
+    listed = not lines or canonical(package) in {asked(line, folder).name for line in lines}
+    rest = "" if listed else f" (and {package} itself, which it does not list, where none of these brings it)"
     return MissingPackageError(
-        f"{component_name(folder)} needs the package {package!r}, which is not installed; run: pip install {install}"
+        f"{component_name(folder)} needs the package {package!r}, which is not installed; run: pip install "
+        f"{install}{rest}"
     )
 
 
