@@ -11,6 +11,7 @@ from rollbook.config.catalog import (
     environment_servers,
     environments,
     models,
+    named_folder,
     resources_servers,
     selected_path,
 )
@@ -133,6 +134,20 @@ def test_a_selector_that_nothing_answers_names_path_hint_and_roots(shelves, here
     assert f"(searched in: {here})" in text
     assert hint in text
     assert caught.value.exit_code == 2
+
+
+def test_a_name_without_a_configuration_of_its_own_is_answered_with_those_it_has(write, here):
+    write("resources_servers/many/configs/one.yaml", "")
+    write("resources_servers/many/configs/two.yaml", "")
+    with pytest.raises(ConfigPathNotFoundError, match=r"\. It has many/one and many/two\.$"):
+        selected_path(Shelf.RESOURCES_SERVER, "many", [here])
+
+
+def test_a_folder_is_found_by_its_name_whatever_it_holds(write, here):
+    write("resources_servers/bare/README.md", "")
+    assert named_folder(Shelf.RESOURCES_SERVER, "bare", [here]) == here / "resources_servers/bare"
+    with pytest.raises(ConfigPathNotFoundError, match="there is no resources_servers/bear"):
+        named_folder(Shelf.RESOURCES_SERVER, "bear", [here])
 
 
 def test_every_shelf_has_a_flag():

@@ -71,6 +71,14 @@ def test_an_environment_server_of_the_replaced_agent_fronts_the_product(composed
     assert cfg.front.environment_servers.turn.agent_server.name == "colours_tool_agent"
 
 
+def test_an_environment_server_of_the_standalone_agent_alone_goes_with_it(composed, write, parse):
+    fronting = "{entrypoint: app.py, agent_server: {type: responses_api_agents, name: tool_agent}}"
+    write("tool_agent.yaml", f"{STANDALONE}its_own:\n  environment_servers:\n    legacy_agent: {fronting}\n")
+    cfg = parse(composed)
+    assert "its_own" not in cfg
+    assert agents(cfg) == ("colours_tool_agent",)
+
+
 def test_an_agent_of_the_same_type_keeps_its_name(colours, write, parse):
     write("s.yaml", STANDALONE.replace("tool_agent", "simple_agent"))
     cfg = parse(colours.replace("]", ",s.yaml]"))
