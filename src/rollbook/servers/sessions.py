@@ -170,10 +170,12 @@ class SignedSessions(SessionMiddleware):
             return self._signed(json.dumps(session).encode())[1]
         self._remembered.forget(self._signer.get_timestamp())
         cookie = self._remembered.cookies.get(name)
-        if cookie is None:
-            value, cookie = self._signed(json.dumps(session).encode())
-            if _PLAIN_ID.fullmatch(name):
-                self._remembered.keep(name, value, cookie)
+        if cookie is not None:
+            return cookie
+        if not _PLAIN_ID.fullmatch(name):
+            return self._signed(json.dumps(session).encode())[1]
+        value, cookie = self._signed(f'{{"{SESSION_ID_KEY}": "{name}"}}'.encode())
+        self._remembered.keep(name, value, cookie)
         return cookie
 
     def _signed(self, session: bytes) -> tuple[str, bytes]:

@@ -42,13 +42,21 @@ _REPLAYED_FIELDS = {
 }
 
 
+def _fields_of(item: dict[str, Any]) -> frozenset[str] | None:
+    """Return the fields that an item keeps; None: all. A type that is no message's is its tag, but for the tokens."""
+    kind = item.get("type")
+    if isinstance(kind, str) and kind != "message":
+        return _REPLAYED_FIELDS.get(kind) if kind != "output_message" else None
+    return _REPLAYED_FIELDS.get((input_tag(item) or "").removesuffix("_t"))
+
+
 def replayed(item: Any) -> Any:
     """An input item without the fields that only a provider's output carries, and without nulls."""
     if not isinstance(item, dict):
         return item
     if item.get("role", "assistant") != "assistant" and item.get("type", "message") == "message":
         return item
-    fields = _REPLAYED_FIELDS.get((input_tag(item) or "").removesuffix("_t"))
+    fields = _fields_of(item)
     if fields is None or all(key in fields and value is not None for key, value in item.items()):
         return item
     return {key: value for key, value in item.items() if key in fields and value is not None}
