@@ -82,10 +82,17 @@ def rollout_path_prefix(rollout_id: str, *, token_capture: bool = False) -> str:
 
 
 def apply_rollout_prefix(path: str, rollout_id: str | None, *, token_capture: bool = False) -> str:
-    """Return `path` behind the rollout's prefix; unchanged without an id, or when it carries a prefix already."""
-    if rollout_id is None or path.startswith(ROLLOUT_PATH_PREFIX):
+    """Return `path` behind the rollout's prefix; unchanged without an id, or when it carries a prefix already.
+
+    A server's address takes the prefix behind it, before a trailing `/v1`.
+    """
+    if rollout_id is None or ROLLOUT_PATH_PREFIX in path:
         return path
-    return rollout_path_prefix(rollout_id, token_capture=token_capture) + path
+    prefix = rollout_path_prefix(rollout_id, token_capture=token_capture)
+    if "://" not in path:
+        return prefix + path
+    root = path.rstrip("/")
+    return root.removesuffix("/v1") + prefix + ("/v1" if root.endswith("/v1") else "")
 
 
 def split_rollout_prefix(path: str) -> tuple[RolloutContext | None, str]:

@@ -85,3 +85,10 @@ async def test_a_server_serves_a_prefixed_path_inside_the_rollout():
         "/who": None,
     }
     assert {path: await (await reply_to(app, "GET", path)).json() for path in expected} == expected
+
+
+def test_an_address_takes_the_prefix_behind_it_and_keeps_its_version_last():
+    assert apply_rollout_prefix("http://h:1", "3-0") == "http://h:1/ng-rollout/3-0"
+    once = apply_rollout_prefix("http://h:1/v1", "3-0")
+    assert once == "http://h:1/ng-rollout/3-0/v1"
+    assert apply_rollout_prefix(once, "4-0") == once
