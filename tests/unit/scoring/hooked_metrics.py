@@ -3,6 +3,7 @@
 A script: it runs in the interpreter that has what the server imports.
 """
 
+import contextlib
 import importlib
 import json
 import sys
@@ -18,7 +19,8 @@ def server_of(module):
 
 
 if __name__ == "__main__":
-    server = server_of(importlib.import_module(f"{sys.argv[1]}.app"))
+    with contextlib.redirect_stdout(sys.stderr):  # some of what a server imports greets whoever imports it
+        server = server_of(importlib.import_module(f"{sys.argv[1]}.app"))
     rows = [json.loads(line) for line in sys.stdin]
     hooks = (server.compute_metrics, server.get_key_metrics, server.compute_repeat_metrics)
     sys.stdout.write(compute_aggregate_metrics(rows, *hooks).model_dump_json())
