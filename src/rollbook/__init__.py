@@ -69,14 +69,15 @@ _PUBLIC: Final = {
     "rollbook.records.codec": (
         "is_non_superseding_rollout_row is_omitted_rollout_row is_unstarted_rollout_row omitted_rollout_record"
     ),
+    "rollbook.records.episode_models": "EpisodeFailure EpisodeId TaskId",
     "rollbook.records.failure_kinds": (
         "AGENT_REQUEST_FAILED_FAILURE_CLASS AGENT_RUN_ERROR_FAILURE_CLASS Delivery "
-        "ENVIRONMENT_SERVER_FAILURE_CLASS EpisodeFailure FailureStage JUDGE_FAILED JUDGE_UNPARSEABLE "
+        "ENVIRONMENT_SERVER_FAILURE_CLASS FailureStage JUDGE_FAILED JUDGE_UNPARSEABLE "
         "VERIFIER_ERROR is_namespaced is_registered validate_failure_kind"
     ),
     "rollbook.records.identity": (
-        "ATTEMPT_INDEX_KEY_NAME EpisodeId ROLLOUT_ID_KEY_NAME ROLLOUT_INDEX_KEY_NAME RUN_ID_KEY "
-        "TASK_INDEX_KEY_NAME TaskId capture_key logical_rollout_id maybe_rollout_id"
+        "ATTEMPT_INDEX_KEY_NAME ROLLOUT_ID_KEY_NAME ROLLOUT_INDEX_KEY_NAME RUN_ID_KEY "
+        "TASK_INDEX_KEY_NAME capture_key logical_rollout_id maybe_rollout_id"
     ),
     "rollbook.records.keys": (
         "NG_DATASET_DIGEST_KEY NG_DIGEST_KEY NG_ELAPSED_KEY NG_ENVIRONMENT_SERVER_KEY NG_FAILURE_CLASS_KEY "
@@ -210,6 +211,7 @@ _PUBLIC: Final = {
     ),
     "rollbook.servers.serving.embedded": "EmbeddedDeployment",
     "rollbook.servers.serving.processes": "ProcessDeployment",
+    "rollbook.servers.serving.profiler": "Profiler",
     "rollbook.servers.serving.remote": "RemoteDeployment",
     "rollbook.servers.serving.webserver": "is_nemo_gym_fastapi_entrypoint",
     "rollbook.servers.session_key": "SESSION_ID_KEY",

@@ -179,6 +179,11 @@ from rollbook.records.codec import (
     is_unstarted_rollout_row,
     omitted_rollout_record,
 )
+from rollbook.records.episode_models import (
+    EpisodeFailure,
+    EpisodeId,
+    TaskId,
+)
 from rollbook.records.failure_kinds import (
     AGENT_REQUEST_FAILED_FAILURE_CLASS,
     AGENT_RUN_ERROR_FAILURE_CLASS,
@@ -187,7 +192,6 @@ from rollbook.records.failure_kinds import (
     JUDGE_UNPARSEABLE,
     VERIFIER_ERROR,
     Delivery,
-    EpisodeFailure,
     FailureStage,
     is_namespaced,
     is_registered,
@@ -199,8 +203,6 @@ from rollbook.records.identity import (
     ROLLOUT_INDEX_KEY_NAME,
     RUN_ID_KEY,
     TASK_INDEX_KEY_NAME,
-    EpisodeId,
-    TaskId,
     capture_key,
     logical_rollout_id,
     maybe_rollout_id,
@@ -530,6 +532,7 @@ from rollbook.servers.serving.embedded import (
 from rollbook.servers.serving.processes import (
     ProcessDeployment,
 )
+from rollbook.servers.serving.profiler import Profiler as Profiler
 from rollbook.servers.serving.remote import (
     RemoteDeployment,
 )
@@ -762,6 +765,7 @@ __all__ = [
     "ObservationGap",
     "PermanentEndpointError",
     "ProcessDeployment",
+    "Profiler",
     "PromptConfig",
     "RemoteDeployment",
     "ResourcesCloseSessionRequest",

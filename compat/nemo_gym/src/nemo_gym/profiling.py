@@ -1,0 +1,3 @@
+"""Profiles of what a process does."""
+
+from rollbook import Profiler as Profiler
