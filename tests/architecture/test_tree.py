@@ -21,7 +21,11 @@ def _files() -> list[Path]:
     inside = [path for folder in FOLDERS for path in (REPOSITORY / folder).rglob("*")]
     tops = [REPOSITORY / name for name in TOP_FILES]
     return [
-        path for path in [*inside, *tops] if path.is_file() and path.suffix in TEXT and "__pycache__" not in path.parts
+        path
+        for path in [*inside, *tops]
+        if path.is_file()
+        and path.suffix in TEXT
+        and not any(part.endswith(("cache", "cache__")) for part in path.parts)
     ]
 
 
