@@ -5,7 +5,6 @@ Rules:
 * Everything below the command line is handed a `Clock`; tests hand it one that stands still.
 """
 
-import asyncio
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -40,6 +39,8 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds`."""
+        import asyncio  # noqa: PLC0415  slow to import, and there already where anything is awaited
+
         await asyncio.sleep(seconds)
 
 

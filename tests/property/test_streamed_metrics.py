@@ -58,7 +58,7 @@ def streamed(lines):
     metrics = StreamedMetrics(lambda entry: entries.append(msgspec.json.decode(entry)))
     for line in lines:
         metrics.add(line)
-    return metrics.end().model_dump() | {"group_level_metrics": entries}
+    return msgspec.structs.asdict(metrics.end()) | {"group_level_metrics": entries}
 
 
 def at_once(lines):

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from inspect import isawaitable, signature, unwrap
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
 from omegaconf import DictConfig, OmegaConf
 
 from rollbook.api.request import EvaluationRequest, ServeMode
@@ -76,7 +77,7 @@ def _fold(session: Session) -> None:
     history = read_history(paths)
     session.standings = history.standings
     if None in history.run_ids and not session.manifest.adopted:
-        session.manifest = session.manifest.model_copy(update={"adopted": True})
+        session.manifest = replace(session.manifest, adopted=True)
         with explained(paths, paths.manifest):
             write_manifest(paths.manifest, session.manifest)
 

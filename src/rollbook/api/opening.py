@@ -12,6 +12,7 @@ from typing import Final
 from uuid import uuid4
 
 import msgspec
+from msgspec.structs import replace
 from omegaconf import DictConfig
 
 from rollbook.clock import Clock, timestamp
@@ -127,15 +128,15 @@ def unidentified_manifest(terms: Terms, plan: PlanDigest, clock: Clock) -> RunMa
 
 
 def _manifest(terms: Terms, plan: PlanDigest, keys: Mapping[str, str], clock: Clock) -> RunManifest:
-    return RunManifest(
+    manifest = RunManifest(
         run_id=uuid4().hex,
         created_at=timestamp(clock.now()),
         plan=plan,
         max_rollout_attempts=terms.cap,
         retry_terminal_timeouts=terms.settings.retry_terminal_timeouts,
         group_scored=terms.settings.group_scored,
-        **_identity(keys),
     )
+    return replace(manifest, **_identity(keys))
 
 
 def adopted_manifest(terms: Terms, history: History, paths: RunPaths, clock: Clock) -> RunManifest:
@@ -146,7 +147,7 @@ def adopted_manifest(terms: Terms, history: History, paths: RunPaths, clock: Clo
     named = [name for name in (history.log.run_id, *history.run_ids) if name is not None]
     run_id = named[0] if named else manifest.run_id
     unreserved = history.standings.unreserved
-    return manifest.model_copy(update={"adopted": True, "run_id": run_id, "unreserved": unreserved})
+    return replace(manifest, adopted=True, run_id=run_id, unreserved=unreserved)
 
 
 def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPaths, rows: Rows) -> Agreed:
@@ -180,9 +181,9 @@ def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPath
     grows = comparison.added > 0 and not comparison.is_another_plan
     longer = terms.keys(*_agents_and_servers(names)) if grows else keys
     kept = {**manifest.configuration_keys, **_of_new_instances(manifest.configuration_keys, keys, longer)}
-    manifest = manifest.model_copy(update=_identity(longer if grows and not mixes else kept))
+    manifest = replace(manifest, **_identity(longer if grows and not mixes else kept))
     if terms.settings.allow_unsafe_resume:
-        manifest = manifest.model_copy(update={"unreserved": history.standings.unreserved})
+        manifest = replace(manifest, unreserved=history.standings.unreserved)
     drift = [str(one) for one in found if mixes or one.drift is not Drift.IRRELEVANT]
     return Agreed(manifest, notes, drift, Addition(comparison.added, grow) if grows else Addition())
 
@@ -194,7 +195,7 @@ def _with_terminal_timeouts(
     name = "retry_terminal_timeouts"
     if settings.retry_terminal_timeouts and not manifest.retry_terminal_timeouts:
         note = f"{name}=true: terminal timeouts run again; the run keeps it once something is sent"
-        return manifest.model_copy(update={name: True}), (note,)
+        return replace(manifest, **{name: True}), (note,)
     if manifest.retry_terminal_timeouts and name in settings.model_fields_set and not settings.retry_terminal_timeouts:
         return manifest, (f"{name}=false does not hold: the run was told before to run terminal timeouts again",)
     return manifest, ()
@@ -205,7 +206,7 @@ def _with_groups(manifest: RunManifest, settings: RolloutCollectionConfig) -> tu
     name = "group_scored"
     if settings.group_scored and not manifest.group_scored:
         note = f"{name}=true: a task that is not all there runs again whole; the run keeps it once something is sent"
-        return manifest.model_copy(update={name: True}), (note,)
+        return replace(manifest, **{name: True}), (note,)
     if manifest.group_scored and name in settings.model_fields_set and not settings.group_scored:
         return manifest, (f"{name}=false does not hold: the run was told before that repeats are scored together",)
     return manifest, ()
@@ -215,7 +216,7 @@ def _with_more_attempts(manifest: RunManifest, terms: Terms) -> tuple[RunManifes
     """Let each rollout fail more often where this command says so, and tell whose cap holds where the two differ."""
     more = terms.settings.attempt_extension
     if more > manifest.attempt_extension:
-        longer = manifest.model_copy(update={"attempt_extension": more})
+        longer = replace(manifest, attempt_extension=more)
         return longer, (f"attempt_extension={more}: a rollout may fail {longer.attempt_cap} times now",)
     if terms.cap != manifest.max_rollout_attempts:
         holds = f"the run's cap of {manifest.attempt_cap} failures a rollout holds, and not {terms.cap}"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from rollbook.api.options import ceilings_of
@@ -183,7 +184,7 @@ class _Rejudging:
     async def _judged(self, observe: Guarded) -> None:
         number = max(self.manifest.session, self.history.log.session) + 1
         entry = session_entry(number, self.request.command, self.clock)
-        self.manifest = self.manifest.model_copy(update={"sessions": (*self.manifest.sessions, entry)})
+        self.manifest = replace(self.manifest, sessions=(*self.manifest.sessions, entry))
         admissions = Admissions(uuid4().hex, timestamp(self.clock.now()), self._save, self._still_open())
         admissions.settle()
         self.run.forget_metrics()
@@ -226,7 +227,7 @@ class _Rejudging:
 
     def _save(self, admissions: Sequence[RejudgeAdmission]) -> None:
         dumped = tuple(one.model_dump(mode="json") for one in admissions)
-        self.manifest = self.manifest.model_copy(update={"pending_rejudges": dumped})
+        self.manifest = replace(self.manifest, pending_rejudges=dumped)
         with explained(self.run.paths, self.run.paths.manifest):
             write_manifest(self.run.paths.manifest, self.manifest)
 

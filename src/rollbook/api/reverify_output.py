@@ -17,6 +17,7 @@ from typing import Final
 from uuid import uuid4
 
 import msgspec
+from msgspec.structs import replace
 
 from rollbook.api.provenance import session_entry
 from rollbook.api.reverify_request import cap_of_new_runs
@@ -141,9 +142,7 @@ class Output:
             )
         self._refuse_other(manifest)
         entry = session_entry(history.log.session + 1, self.command, self.clock)
-        manifest = manifest.model_copy(
-            update={"sessions": (*manifest.sessions, entry), "unreserved": max(seeds, manifest.unreserved)}
-        )
+        manifest = replace(manifest, sessions=(*manifest.sessions, entry), unreserved=max(seeds, manifest.unreserved))
         self.standings = history.standings
         self.manifest = self._grown(manifest)
         with explained(self.run.paths, self.run.paths.manifest):
@@ -180,7 +179,7 @@ class Output:
         lines = [Line(0, 0, len(text), text) for _, text in added_lines(old, self._rows())]
         fold_plan(lines, self.standings, self._planned_twice)
         plan = extend_plan(paths, manifest.plan, lines, comparison.added)
-        return manifest.model_copy(update={"plan": plan})
+        return replace(manifest, plan=plan)
 
     def _rows(self) -> Iterator[tuple[RolloutKey, bytes]]:
         for row in source_rows(self.origin.inputs, with_agents=self.origin.with_agents):

@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from rollbook.api.batch import check_batch
 from rollbook.api.opening import Addition, Agreed, Terms, adopted_manifest, agreed, fresh_manifest
@@ -146,7 +147,7 @@ class Session:
         number = max(manifest.session, last_session) + 1
         entry = session_entry(number, self.request.command, self.clock, tuple(drift))
         mine = {"output": self.run.paths.output.name, "sessions": (*manifest.sessions, entry)}
-        self.manifest = manifest.model_copy(update=mine)
+        self.manifest = replace(manifest, **mine)
 
     def _kept_plan(self) -> Planned:
         """Mend what a dead writer left, fold what is there, and judge every difference; nothing is sent yet.
@@ -188,7 +189,7 @@ class Session:
         with explained(paths, paths.materialized_inputs):
             if addition.rollouts:
                 plan = extend_plan(paths, self.manifest.plan, addition.lines(), addition.rollouts)
-                self.manifest = self.manifest.model_copy(update={"plan": plan})
+                self.manifest = replace(self.manifest, plan=plan)
         with explained(paths, paths.manifest):
             write_manifest(self.run.paths.manifest, self.manifest)
             self.run.forget_metrics()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
 from omegaconf import DictConfig
 
 from rollbook.api.direct_errors import DirectCallError
@@ -127,7 +128,7 @@ def _manifest(draft: Draft, rows: Sequence[DirectRow], terms: ShardTerms, clock:
         "sessions": (session_entry(_SESSION, (), clock),),
         "not_resumable": not_resumable,
     }
-    return manifest.model_copy(update=own)
+    return replace(manifest, **own)
 
 
 def _names(row: DirectRow) -> tuple[str | None, str | None]:

@@ -7,7 +7,6 @@ Rules:
 Source: collection.md §9.3; cases RC-21, RC-53.
 """
 
-import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -54,12 +53,18 @@ class _Screen:
 
 def show_status(asked: Asked, read: ReadStatus, clock: Clock | None = None) -> int:
     """Print how the runs are, and return the exit code that says it in short."""
-    statuses = asyncio.run(_watched(asked, read, clock or SystemClock())) if asked.watch else _read(asked, read)
+    statuses = _read_again(asked, read, clock or SystemClock()) if asked.watch else _read(asked, read)
     if asked.as_json:
         say_json(status_json(statuses, require_complete=asked.require_complete))
     elif not asked.watch:
         say(status_text(statuses))
     return exit_code_of_all(statuses, require_complete=asked.require_complete)
+
+
+def _read_again(asked: Asked, read: ReadStatus, clock: Clock) -> list[RunStatus]:
+    import asyncio  # noqa: PLC0415  slow to import; who looks once does without it
+
+    return asyncio.run(_watched(asked, read, clock))
 
 
 async def _watched(asked: Asked, read: ReadStatus, clock: Clock) -> list[RunStatus]:

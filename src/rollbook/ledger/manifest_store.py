@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from pydantic import ValidationError
 
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
@@ -32,7 +31,9 @@ from rollbook.records.manifest import (
     Reserved,
     RunManifest,
     Stopped,
+    manifest_text,
     read_log_event,
+    read_manifest_text,
     unflat,
 )
 from rollbook.records.place import File
@@ -58,13 +59,10 @@ def read_manifest(path: Path) -> RunManifest | None:
             f"{path}: no manifest but a folder, or no regular file; restore the manifest, or move it away"
         )
     try:
-        return RunManifest.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(map(str, fault["loc"]))
-        said = ": ".join(part for part in (where, fault["msg"]) if part)
+        return read_manifest_text(path.read_bytes())
+    except UNREADABLE as error:
         raise LedgerError(
-            f"{path}: not a manifest that this version reads: {said}. Restore it; {_WITHOUT_IT}"
+            f"{path}: not a manifest that this version reads: {error}. Restore it; {_WITHOUT_IT}"
         ) from None
 
 
@@ -72,11 +70,6 @@ def write_manifest(path: Path, manifest: RunManifest) -> None:
     """Replace the manifest at `path`."""
     with whole_file(path) as file:
         file.write(manifest_text(manifest))
-
-
-def manifest_text(manifest: RunManifest) -> bytes:
-    """Return a manifest as its file holds it."""
-    return msgspec.json.format(manifest.model_dump_json().encode(), indent=1) + b"\n"
 
 
 class SessionLog(msgspec.Struct):

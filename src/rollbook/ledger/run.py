@@ -21,7 +21,7 @@ from rollbook.clock import Clock
 from rollbook.errors import DamagedRunError, LedgerError, OutputExistsError
 from rollbook.ledger.digests import HashedFile
 from rollbook.ledger.lock import RunLock
-from rollbook.ledger.manifest_store import committed_sizes, manifest_text, shortened
+from rollbook.ledger.manifest_store import committed_sizes, shortened
 from rollbook.ledger.materialized import write_rows
 from rollbook.ledger.ownership import refuse_files_of_others
 from rollbook.ledger.paths import RunPaths
@@ -31,7 +31,7 @@ from rollbook.ledger.whole_file import WholeFile, made_aside, sync_folder
 from rollbook.ledger.writer import Durability, Writer, WriterOptions
 from rollbook.records.codec import RunStamp
 from rollbook.records.json_values import JsonObject
-from rollbook.records.manifest import PlanDigest, RunManifest
+from rollbook.records.manifest import PlanDigest, RunManifest, manifest_text
 
 _OF_A_FULL_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 

@@ -6,27 +6,27 @@ Rules:
 Source: collection.md §4.7, §4.10, §9.1; the entries' form is our own (docs/record-format.md).
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+import msgspec
 
 Attempt = tuple[int, int, int]
 """Task, rollout, attempt."""
 
+_Text = Annotated[str, msgspec.Meta(min_length=1)]
 
-class Approval(BaseModel):
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
     """One decision.
 
     `attempts_more`: failures that every rollout may have beyond those that it could have before. `masked`: masked
     results that run again. `released`: attempts that were held and run again.
     """
 
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
     at: str
-    who: str = Field(min_length=1)
-    why: str = Field(min_length=1)
-    attempts_more: int = Field(default=0, ge=0)
+    who: _Text
+    why: _Text
+    attempts_more: Annotated[int, msgspec.Meta(ge=0)] = 0
     masked: tuple[Attempt, ...] = ()
     released: tuple[Attempt, ...] = ()
 
@@ -38,13 +38,11 @@ class Approval(BaseModel):
         return f"{self.at}: {self.who} approved {', '.join(parts) or 'nothing'}: {self.why}"
 
 
-class Reverified(BaseModel):
+class Reverified(msgspec.Struct, frozen=True, kw_only=True):
     """Where the answers came from whose rewards a run holds.
 
     `answers`: the results that stood, what a judge had failed on (the other results were taken over), or trajectories.
     """
-
-    model_config = ConfigDict(frozen=True, defer_build=True)
 
     answers: Literal["results", "judge_failures", "trajectories"]
     source: str

@@ -41,7 +41,6 @@ from rollbook.records.outcome import (
     Unscored,
 )
 from rollbook.records.place import File
-from rollbook.records.rollout_failure import ROLLOUT_FAILURE_KEY, typed_failure
 
 __all__ = ["File", "encode", "saved_row"]
 
@@ -103,6 +102,8 @@ def _of_run(failed: Failed, ending: Ending, run: RunStamp | None, named: JsonMap
         return {}
     attempt = named.get(ATTEMPT_INDEX_KEY_NAME)
     number = attempt if isinstance(attempt, int) else 0
+    from rollbook.records.rollout_failure import typed_failure  # noqa: PLC0415  slow to import; who reads writes none
+
     typed = typed_failure(failed, run_id=run.run_id, rollout_id=rollout_id, attempt=number)
     added: JsonObject = {keys.NG_FAILURE_MAX_ATTEMPTS_KEY: run.cap}
     failure_id = f"{run.run_id}-{capture_key(rollout_id, number)}"
@@ -111,7 +112,7 @@ def _of_run(failed: Failed, ending: Ending, run: RunStamp | None, named: JsonMap
     if ending.report is not None:
         added |= report_fields(ending.report.named(failure_id))
     if typed is not None:
-        added[ROLLOUT_FAILURE_KEY] = typed.model_dump(mode="json")
+        added[keys.ROLLOUT_FAILURE_KEY] = typed.model_dump(mode="json")
     return added
 
 

@@ -12,8 +12,6 @@ import re
 from enum import StrEnum
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
-
 _LOG = logging.getLogger(__name__)
 _NAMESPACED = re.compile(r"[a-z][a-z0-9_]*:[a-z][a-z0-9_]*")
 
@@ -128,21 +126,3 @@ def validate_failure_kind(kind: str | None) -> str | None:
     if kind is not None:
         known_kind(kind)
     return kind
-
-
-class EpisodeFailure(BaseModel):
-    """How an episode failed, as an environment server reports it. `stage` is left out of JSON when unknown."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    failure_reason: str = Field(max_length=2000)
-    terminal: bool
-    failure_kind: str | None = None
-    stage: FailureStage | None = None
-
-    @model_serializer(mode="wrap")
-    def _without_unknown_stage(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
-        fields: dict[str, object] = handler(self)
-        if fields.get("stage") is None:
-            fields.pop("stage", None)
-        return fields

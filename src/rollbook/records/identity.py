@@ -9,10 +9,9 @@ Source: collection.md §1.1, §2.9; servers.md §3.10.
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from rollbook.errors import InputError
 
@@ -82,30 +81,3 @@ def maybe_rollout_id(row: Mapping[str, Any]) -> str | None:
     if rollout_id is None:
         return None
     return capture_key(rollout_id, attempt if isinstance(attempt, int) and is_index(attempt) else 0)
-
-
-def _not_an_attempt(value: str) -> str:
-    return checked_rollout_id(value)
-
-
-class EpisodeId(BaseModel):
-    """One attempt of one rollout, as it travels in an episode request."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    rollout_id: Annotated[str, AfterValidator(_not_an_attempt)]
-    attempt: int = Field(default=0, ge=0)
-
-    @property
-    def capture_key(self) -> str:
-        """The name of this attempt in URLs and capture files."""
-        return capture_key(self.rollout_id, self.attempt)
-
-
-class TaskId(BaseModel):
-    """A task's own name inside the set it belongs to."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    taskset: str = Field(min_length=1)
-    task_id: str = Field(min_length=1)

@@ -31,6 +31,8 @@ NG_FAILURE_EVENTS_OMITTED_KEY: Final = "_ng_failure_events_omitted"
 NG_FAILURE_REPORT_KEYS: Final = (NG_FAILURE_EVENTS_KEY, NG_FAILURE_ID_KEY, NG_FAILURE_EVENTS_OMITTED_KEY)
 STATUS_FAILURE_KIND_KEY: Final = "failure_kind"
 FAILURE_REASON_KEY: Final = "failure_reason"
+ROLLOUT_FAILURE_KEY: Final = "rollout_failure"
+"""The key of a saved failure row that holds its typed record."""
 STATUS_MODEL_FINAL_KEY: Final = "_ng_model_final"
 
 NG_NO_PERSIST_KEY: Final = "_ng_no_persist"

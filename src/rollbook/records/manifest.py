@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Final, Literal
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field
 
 from rollbook.records.approval import Approval, Reverified
 from rollbook.records.columns import LOW
@@ -21,24 +20,22 @@ from rollbook.records.identity import MOST_ATTEMPTS, RolloutKey
 
 SCHEMA_VERSION: Final = 1
 _Count = Annotated[int, msgspec.Meta(ge=0)]
+_Number = Annotated[int, msgspec.Meta(ge=1)]
+_Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class PlanDigest(BaseModel):
+class PlanDigest(msgspec.Struct, frozen=True, kw_only=True):
     """The plan that is in force: the first `bytes` of the materialized inputs, and their SHA-256."""
 
-    model_config = ConfigDict(frozen=True)
-
     sha256: str
-    bytes: int = Field(ge=0)
-    rollouts: int = Field(ge=0)
+    bytes: _Count
+    rollouts: _Count
 
 
-class SessionEntry(BaseModel):
+class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One process's stay in the run, as it was opened. `drift` says in which keys its command differed."""
 
-    model_config = ConfigDict(frozen=True)
-
-    number: int = Field(ge=1)
+    number: _Number
     opened_at: str
     host: str
     pid: int
@@ -48,10 +45,8 @@ class SessionEntry(BaseModel):
     drift: tuple[str, ...] = ()
 
 
-class MergedShard(BaseModel):
+class MergedShard(msgspec.Struct, frozen=True, kw_only=True):
     """One of the runs that a merged output was made of: the name of its results, and its run where it has a name."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     run_id: str | None = None
@@ -61,28 +56,27 @@ IMPORTED: Final = "imported"
 """The manifest's key that names the logs which a run was imported from, and how its one session ended."""
 
 
-class RunManifest(BaseModel):
+class RunManifest(msgspec.Struct, frozen=True, kw_only=True):
     """The manifest of a run.
 
     `output`: the name of the file of results; other names of that stem are not this run's. `adopted`: rows that name no
     run belong to it as well. `unreserved`: so many records of attempts of which no log tells were there when it was
     adopted, or told to go on without them. `not_resumable`: why a resume refuses the run. `group_scored`: repeats of a
     task are scored together. `released`: held attempts that a person had run again. `merged`: the runs whose results,
-    failures and plans it holds; records of other names than its own are at home there. Source: collection.md §1.8.
+    failures and plans it holds; records of other names than its own are at home there. `others`: what else its file
+    says, under names that are not these. Source: collection.md §1.8.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow")
-
     schema_version: Literal[1] = 1
-    run_id: str = Field(min_length=1)
+    run_id: _Name
     created_at: str
     output: str | None = None
     plan: PlanDigest
     input_sha256: str | None = None
     configuration_sha256: str | None = None
-    configuration_keys: Mapping[str, str] = Field(default_factory=dict)
-    max_rollout_attempts: int = Field(default=DEFAULT_CAP, ge=1)
-    attempt_extension: int = Field(default=0, ge=0)
+    configuration_keys: Mapping[str, str] = msgspec.field(default_factory=dict)
+    max_rollout_attempts: _Number = DEFAULT_CAP
+    attempt_extension: _Count = 0
     retry_terminal_timeouts: bool = False
     group_scored: bool = False
     rerun_masked: frozenset[tuple[int, int, int]] = frozenset()
@@ -92,9 +86,10 @@ class RunManifest(BaseModel):
     reverified: Reverified | None = None
     merged: tuple[MergedShard, ...] = ()
     adopted: bool = False
-    unreserved: int = Field(default=0, ge=0)
+    unreserved: _Count = 0
     not_resumable: str | None = None
     sessions: tuple[SessionEntry, ...] = ()
+    others: Mapping[str, object] = msgspec.field(default_factory=dict)
 
     @property
     def attempt_cap(self) -> int:
@@ -104,12 +99,35 @@ class RunManifest(BaseModel):
     @property
     def was_run_elsewhere(self) -> bool:
         """Whether its rollouts were imported or merged: no session of it ever sends one."""
-        return bool(self.merged) or IMPORTED in (self.model_extra or {})
+        return bool(self.merged) or IMPORTED in self.others
 
     @property
     def session(self) -> int:
         """The number of the latest session, 0 before the first."""
         return self.sessions[-1].number if self.sessions else 0
+
+
+_OTHERS: Final = "others"
+_OWN_NAMES: Final = frozenset(RunManifest.__struct_fields__) - {_OTHERS}
+_MANIFEST: Final = msgspec.json.Decoder(RunManifest)
+
+
+def read_manifest_text(text: bytes) -> RunManifest:
+    """Decode what the file of a manifest holds.
+
+    Raises:
+        msgspec.DecodeError, UnicodeDecodeError: it is no manifest that this version knows.
+
+    """
+    manifest = _MANIFEST.decode(text)
+    others = {name: value for name, value in msgspec.json.decode(text).items() if name not in _OWN_NAMES}
+    return msgspec.structs.replace(manifest, others=others)
+
+
+def manifest_text(manifest: RunManifest) -> bytes:
+    """Return a manifest as its file holds it."""
+    said = {name: getattr(manifest, name) for name in RunManifest.__struct_fields__ if name != _OTHERS}
+    return msgspec.json.format(msgspec.json.encode(said | dict(manifest.others)), indent=1) + b"\n"
 
 
 class _Event(msgspec.Struct, frozen=True, tag_field="t", omit_defaults=True):

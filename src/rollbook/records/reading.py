@@ -28,7 +28,6 @@ from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import Evidence, Failed, Interrupted, Masked, NeverStarted, Outcome, Scored, Unscored
 from rollbook.records.place import File, Place
 from rollbook.records.record import Record
-from rollbook.records.rollout_failure import ROLLOUT_FAILURE_KEY
 from rollbook.records.utf8 import utf8
 
 SHALLOW: Final = 1 << 14
@@ -123,7 +122,7 @@ class _FailureHead(_Head, gc=False):
     drained: Any = msgspec.field(name=keys.NG_DISPATCH_DRAINED_KEY, default=None)
     unrouted: Any = msgspec.field(name=keys.NG_UNROUTED_RUN_ERROR_KEY, default=None)
     response: msgspec.Raw = msgspec.Raw()
-    typed: msgspec.Raw = msgspec.field(name=ROLLOUT_FAILURE_KEY, default=msgspec.Raw())
+    typed: msgspec.Raw = msgspec.field(name=keys.ROLLOUT_FAILURE_KEY, default=msgspec.Raw())
     deliverables: Any = msgspec.field(name=keys.DELIVERABLES_KEY, default=None)
     reuses_deliverable: Any = msgspec.field(name=keys.REUSE_CACHED_DELIVERABLE_KEY, default=None)
     reward: Any = None

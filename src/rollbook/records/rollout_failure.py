@@ -23,13 +23,12 @@ from pydantic import (
 )
 
 from rollbook.errors import LedgerError
-from rollbook.records.failure_kinds import ENVIRONMENT_SERVER_FAILURE_CLASS, Delivery, EpisodeFailure
-from rollbook.records.identity import ATTEMPT_INDEX_KEY_NAME, ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME, EpisodeId
+from rollbook.records.episode_models import EpisodeFailure, EpisodeId
+from rollbook.records.failure_kinds import ENVIRONMENT_SERVER_FAILURE_CLASS, Delivery
+from rollbook.records.identity import ATTEMPT_INDEX_KEY_NAME, ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME
 from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.keys import ROLLOUT_FAILURE_KEY
 from rollbook.records.outcome import Failed
-
-ROLLOUT_FAILURE_KEY: Final = "rollout_failure"
-"""The key of a saved failure row that holds its typed record."""
 
 _VERSION: Final = 1
 _VERSION_FIELD: Final = "schema_version"

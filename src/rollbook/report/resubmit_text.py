@@ -9,6 +9,8 @@ Source: collection.md §4.7, §4.10.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import msgspec
+
 from rollbook.records.approval import Attempt
 from rollbook.records.json_values import JsonObject
 from rollbook.records.resubmission import Resubmission
@@ -28,7 +30,7 @@ def resubmit_json(told: Resubmission, *, dry_run: bool) -> JsonObject:
     return VERSION | {
         "output": told.output,
         "written": not dry_run,
-        "approval": told.approval.model_dump(mode="json"),
+        "approval": msgspec.to_builtins(told.approval),
         "attempt_cap": told.cap,
         "owed_before": told.before.owed,
         "owed_after": told.after.owed,

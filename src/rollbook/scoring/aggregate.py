@@ -24,6 +24,7 @@ from rollbook.scoring.finite import finite_fields
 from rollbook.scoring.performance import perf_summary
 from rollbook.scoring.repeats import kept_of_hook, repeat_entries, rows_by_repeat
 from rollbook.scoring.rows import Split, split_rows, tasks_of
+from rollbook.scoring.streamed_metrics import default_key_metrics
 from rollbook.scoring.task_entries import merge_task_metrics, task_entries
 
 PER_TASK_METRICS = "per_task_metrics"
@@ -51,11 +52,6 @@ class AggregateMetrics(BaseModel):
     key_metrics: dict[str, Any] = Field(default_factory=dict)
     perf_summary: dict[str, Any] | None = None
     repeat_level_metrics: list[dict[str, Any]] = Field(default_factory=list)
-
-
-def default_key_metrics(agent_metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metrics that stand for a server when it names none itself: every `mean/*`."""
-    return {name: value for name, value in agent_metrics.items() if name.startswith("mean/")}
 
 
 def compute_aggregate_metrics(

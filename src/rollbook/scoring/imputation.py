@@ -28,12 +28,12 @@ from rollbook.records.keys import (
     RESPONSE_KEY,
     RESPONSES_CREATE_PARAMS_KEY,
     REWARD_KEY,
+    ROLLOUT_FAILURE_KEY,
     STATUS_FAILURE_KIND_KEY,
 )
 from rollbook.records.outcome import Failed, Outcome, Result
 from rollbook.records.place import Place
 from rollbook.records.reading import reward_of
-from rollbook.records.rollout_failure import ROLLOUT_FAILURE_KEY
 from rollbook.records.standing import Standing, Standings
 from rollbook.records.table import NO_ROW
 

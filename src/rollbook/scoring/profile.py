@@ -17,9 +17,9 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from rollbook.records.reading import UNREADABLE
-from rollbook.scoring.aggregate import AggregateMetrics
 from rollbook.scoring.profile_rates import TaskRates
 from rollbook.scoring.streamed import StreamedMetrics
+from rollbook.scoring.streamed_metrics import Metrics
 from rollbook.scoring.streamed_shape import RowShape, Text, sample_of
 
 _Origin = TypeVar("_Origin")
@@ -139,7 +139,7 @@ class LabelProfile(Generic[_Origin]):
                     raise UnreadableRowError(origin, task, error) from None
             raise
 
-    def end(self) -> AggregateMetrics:
+    def end(self) -> Metrics:
         """Return the metrics of the label, without entries; no rollout comes after this."""
         self.end_task()
         self._read()

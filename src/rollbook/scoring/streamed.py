@@ -21,10 +21,10 @@ from rollbook.errors import InputError
 from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject
 from rollbook.scoring.across_repeats import across_repeats
-from rollbook.scoring.aggregate import AggregateMetrics, default_key_metrics
 from rollbook.scoring.entry_layout import COMPACT, Layout
 from rollbook.scoring.performance import PerfColumns
 from rollbook.scoring.repeats import entries_of
+from rollbook.scoring.streamed_metrics import Metrics, default_key_metrics
 from rollbook.scoring.streamed_part import Part, PartCounts
 from rollbook.scoring.streamed_repeats import Repeats, described
 from rollbook.scoring.streamed_shape import HEAD, Flat, Names, RowShape, Text, relaid
@@ -221,18 +221,18 @@ class StreamedMetrics:
             for perf in perfs:
                 self._perf.add(perf)
 
-    def end(self) -> AggregateMetrics:
+    def end(self) -> Metrics:
         """Return the metrics, without the entries of tasks, which the sink has by then; no row comes after this."""
         self.end_tasks()
         coverage, perf = self._counts.coverage(), self._perf.summary()
         if not self._counts.measured:
-            return AggregateMetrics(agent_metrics=dict(coverage), key_metrics=dict(coverage), perf_summary=perf)
+            return Metrics(agent_metrics=dict(coverage), key_metrics=dict(coverage), perf_summary=perf)
         columns = self._repeats.columns()
         repeats = entries_of(columns, self._counts.measured_tasks) if len(columns) > 1 else []
         agent_metrics = described(columns) | across_repeats(repeats)
         agent_metrics["num_repeats"] = len(self._repeats.indices() | self._masked_indices)
         agent_metrics |= coverage
-        return AggregateMetrics(
+        return Metrics(
             agent_metrics=agent_metrics,
             key_metrics=default_key_metrics(agent_metrics) | coverage,
             perf_summary=perf,

@@ -169,15 +169,14 @@ def _run_id(sources: Sequence[Source], scorer: str | None) -> str:
 
 def _manifest(paths: RunPaths, draft: Draft, stamp: RunStamp, begun: str, sources: Sequence[Source]) -> RunManifest:
     names = ", ".join(source.name for source in sources[:_LISTED]) + (", …" if len(sources) > _LISTED else "")
-    said = {
-        "run_id": stamp.run_id,
-        "created_at": begun,
-        "output": paths.output.name,
-        "plan": draft.digest,
-        "not_resumable": f"its rollouts were imported from {sources[0].form} ({names}) and were not run here",
-        IMPORTED: [msgspec.to_builtins(source) for source in sources],
-    }
-    return RunManifest.model_validate(said)
+    return RunManifest(
+        run_id=stamp.run_id,
+        created_at=begun,
+        output=paths.output.name,
+        plan=draft.digest,
+        not_resumable=f"its rollouts were imported from {sources[0].form} ({names}) and were not run here",
+        others={IMPORTED: [msgspec.to_builtins(source) for source in sources]},
+    )
 
 
 def _rows(

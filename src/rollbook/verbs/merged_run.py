@@ -24,11 +24,19 @@ from typing import Final
 import msgspec
 
 from rollbook.ledger.digests import HashedFile
-from rollbook.ledger.manifest_store import manifest_text
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.whole_file import WholeFile, made_aside
 from rollbook.records.columns import unpacked_key
-from rollbook.records.manifest import Closed, MergedShard, Opened, PlanDigest, Reserved, RunManifest, log_line
+from rollbook.records.manifest import (
+    Closed,
+    MergedShard,
+    Opened,
+    PlanDigest,
+    Reserved,
+    RunManifest,
+    log_line,
+    manifest_text,
+)
 from rollbook.records.outcome import Failed, NeverStarted, Result
 from rollbook.records.place import File
 from rollbook.records.standing import Standing

@@ -16,8 +16,8 @@ import msgspec
 from rollbook.ledger.whole_file import whole_file
 from rollbook.records.codec import encode
 from rollbook.records.json_values import JsonObject
-from rollbook.scoring.aggregate import AggregateMetrics
 from rollbook.scoring.streamed import Expected, StreamedMetrics
+from rollbook.scoring.streamed_metrics import Metrics
 from rollbook.verbs.metrics_halves import AggregationOverError, Cut, Rows, take_halves, take_rows
 from rollbook.verbs.second_process import has_another_processor
 from rollbook.verbs.task_list import LAYOUT, TaskList
@@ -108,7 +108,7 @@ def some_at_a_time(rows: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield some
 
 
-def _rest(metrics: AggregateMetrics) -> JsonObject:
+def _rest(metrics: Metrics) -> JsonObject:
     rest: JsonObject = {
         "agent_metrics": metrics.agent_metrics,
         "key_metrics": metrics.key_metrics,

@@ -198,7 +198,8 @@ class _Profiling:
             ref = {} if label is None else {AGENT_REF_KEY: {"name": label}}
             agents.append(metrics.agent_metrics | ref)
             repeats += [entry | ref for entry in metrics.repeat_level_metrics]
-            group.totals.mean_reward = metrics.agent_metrics.get("mean/reward")
+            mean = metrics.agent_metrics.get("mean/reward")
+            group.totals.mean_reward = mean if isinstance(mean, int | float) else None
         self._entries.end()
         _write(self._making["agents"], agents)
         _write(self._making["repeats"], repeats)

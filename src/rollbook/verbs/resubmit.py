@@ -157,13 +157,12 @@ def _keeps_answer(reading: Reading, record: Record) -> bool:
 
 
 def _approved(manifest: RunManifest, approval: Approval) -> RunManifest:
-    return manifest.model_copy(
-        update={
-            "attempt_extension": manifest.attempt_extension + approval.attempts_more,
-            "rerun_masked": manifest.rerun_masked | {*approval.masked},
-            "released": manifest.released | {*approval.released},
-            "approvals": (*manifest.approvals, approval),
-        }
+    return replace(
+        manifest,
+        attempt_extension=manifest.attempt_extension + approval.attempts_more,
+        rerun_masked=manifest.rerun_masked | {*approval.masked},
+        released=manifest.released | {*approval.released},
+        approvals=(*manifest.approvals, approval),
     )
 
 

@@ -1,7 +1,8 @@
 import pytest
 
 from rollbook.errors import InputError
-from rollbook.records.identity import EpisodeId, maybe_rollout_id
+from rollbook.records.episode_models import EpisodeId
+from rollbook.records.identity import maybe_rollout_id
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def streamed(rows):
         rows, key=lambda row: [msgspec.json.decode(row)[f"_ng_{key}_index"] for key in ("task", "rollout")]
     ):
         metrics.add(row)
-    return metrics.end().model_dump() | {"group_level_metrics": entries}
+    return msgspec.structs.asdict(metrics.end()) | {"group_level_metrics": entries}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.parent.name}/{path.stem}")

@@ -5,8 +5,9 @@ import pytest
 from omegaconf import OmegaConf
 from pydantic import BaseModel, PrivateAttr, ValidationError
 
+from rollbook.records.episode_models import EpisodeFailure
 from rollbook.records.exchange import DEADLINE_HEADER
-from rollbook.records.failure_kinds import EpisodeFailure, FailureStage
+from rollbook.records.failure_kinds import FailureStage
 from rollbook.servers.client import ServerClient
 from rollbook.servers.correlation import current_rollout_id
 from rollbook.servers.http.http_client import request

@@ -146,7 +146,7 @@ def test_the_manifest_says_where_a_run_came_from_and_why_no_resume_takes_it_up(t
     manifest = read_manifest(RunPaths(tmp_path / "r.jsonl").manifest)
 
     assert manifest.not_resumable == "its rollouts were imported from inspect_ai (epochs.eval) and were not run here"
-    [source] = manifest.model_extra["imported"]
+    [source] = manifest.others["imported"]
     assert (source["name"], source["task"], source["model"]) == ("epochs.eval", "sums", "mockllm/model")
     assert len(source["sha256"]) == 64
 

@@ -4,6 +4,7 @@ import signal
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from rollbook.errors import InputError
 from rollbook.ledger.digests import sha256_of
@@ -29,8 +30,8 @@ def task(number, *repeats, **fields):
 def shard(folder, name, rollouts):
     """Return a run of its own name, whose rows name it."""
     run = SavedRun(folder / name, rollouts, run_id=name)
-    digest = run.manifest.plan.model_copy(update={"sha256": sha256_of(run.paths.materialized_inputs)})
-    write_manifest(run.paths.manifest, run.manifest.model_copy(update={"plan": digest}))
+    digest = replace(run.manifest.plan, sha256=sha256_of(run.paths.materialized_inputs))
+    write_manifest(run.paths.manifest, replace(run.manifest, plan=digest))
     return run
 
 

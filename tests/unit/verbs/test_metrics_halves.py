@@ -32,7 +32,7 @@ def some_of(rows, begin=0, end=None):
 
 def came_to(metrics, tasks, file):
     end, closed = metrics.end(), tasks.end()
-    return file.getvalue() + closed, msgspec.json.encode(end.model_dump())
+    return file.getvalue() + closed, msgspec.json.encode(end)
 
 
 def by_one_process(rows):

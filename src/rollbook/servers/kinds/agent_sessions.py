@@ -22,7 +22,7 @@ from typing import Final
 from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 
-from rollbook.records.identity import EpisodeId, TaskId
+from rollbook.records.episode_models import EpisodeId, TaskId
 from rollbook.sandbox.access import SandboxAccess
 from rollbook.servers.kinds.observations import AgentObservationBundle
 from rollbook.servers.kinds.tool_access import ToolAccesses

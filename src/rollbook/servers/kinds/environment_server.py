@@ -19,7 +19,8 @@ from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from rollbook.config.types import BaseRunServerInstanceConfig
-from rollbook.records.failure_kinds import EpisodeFailure, FailureStage
+from rollbook.records.episode_models import EpisodeFailure
+from rollbook.records.failure_kinds import FailureStage
 from rollbook.scoring.aggregate import AggregateMetricsMixin
 from rollbook.servers.base import SimpleServer
 from rollbook.servers.correlation import rollout_context

@@ -20,8 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from rollbook.records.failure_kinds import EpisodeFailure
-from rollbook.records.identity import EpisodeId, TaskId
+from rollbook.records.episode_models import EpisodeFailure, EpisodeId, TaskId
 from rollbook.servers.kinds.observations import AgentObservationBundle
 from rollbook.servers.kinds.resources_sessions import BaseVerifyResponse
 from rollbook.servers.openai.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming

@@ -18,8 +18,9 @@ from typing import Final, Generic, Literal, TypeVar
 from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
+from rollbook.records.episode_models import EpisodeId, TaskId
 from rollbook.records.failure_kinds import known_kind
-from rollbook.records.identity import ROLLOUT_ID_KEY_NAME, EpisodeId, TaskId
+from rollbook.records.identity import ROLLOUT_ID_KEY_NAME
 from rollbook.sandbox.access import SandboxAccess
 from rollbook.servers.openai.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 
