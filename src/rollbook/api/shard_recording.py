@@ -25,10 +25,10 @@ from rollbook.api.direct_rows import DirectRow
 from rollbook.clock import Clock, timestamp
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import plain_lines
+from rollbook.ledger.reader import plain_blocks
 from rollbook.ledger.shard import ShardLock, ShardWriter
 from rollbook.outcomes.verdict import as_evidence, ends_the_run
-from rollbook.records.bulk import fold_plan
+from rollbook.records.blocks import fold_plan_blocks
 from rollbook.records.codec import RunStamp, encode
 from rollbook.records.disposition import Rules
 from rollbook.records.ending import Ending
@@ -66,8 +66,8 @@ class ShardJournal:
     def planned(self) -> Standings:
         """Return the fold of the shard's rows, of which nothing is known yet."""
         standings = Standings()
-        lines = plain_lines(self.paths.materialized_inputs, self.manifest.plan.bytes)
-        fold_plan(lines, standings, lambda _number, _fault: None)
+        blocks = plain_blocks(self.paths.materialized_inputs, self.manifest.plan.bytes)
+        fold_plan_blocks(blocks, standings, lambda _number, _fault: None)
         return standings
 
     def status(self, standings: Standings) -> StatusFile:

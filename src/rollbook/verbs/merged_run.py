@@ -34,6 +34,7 @@ from rollbook.records.manifest import (
     PlanDigest,
     Reserved,
     RunManifest,
+    Stopped,
     log_line,
     manifest_text,
 )
@@ -260,8 +261,18 @@ class _Merging:
         write(log_line(Opened(1, manifest.run_id, manifest.created_at, (0, 0))))
         for line in self._log:
             write(line)
+        why = self._why_never_sent()
+        if why is not None:
+            write(log_line(Stopped(why)))
         write(log_line(Closed(MERGED, at, sizes)))
         self._files["manifest"].file.write(manifest_text(manifest))
+
+    def _why_never_sent(self) -> str | None:
+        """Return why nothing is known of some rollouts, None where a shard has such and does not say why."""
+        stopped = [shard.standings.stop_reason for shard in self._shards if shard.standings.stop_reason is not None]
+        if not stopped or any(shard.standings.coverage(rules=shard.rules).untouched for shard in self._shards):
+            return None
+        return "; ".join(dict.fromkeys(stopped))
 
     def _manifest(self, shards: tuple[MergedShard, ...], at: str) -> RunManifest:
         told = [[(shard.name, shard.run_id) for shard in shards], self._digest.sha256, *self._sizes.values()]

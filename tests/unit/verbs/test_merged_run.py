@@ -84,6 +84,24 @@ def test_a_merged_run_counts_what_its_shards_counted(tmp_path, shards):
     assert standings.spent(RolloutKey(2, 0)) == 2
 
 
+def test_why_rollouts_were_never_started_is_kept_where_all_shards_that_have_such_say_it(tmp_path):
+    first, second = (shard(tmp_path, f"s{number}", task(number, 0, 1)) for number in (0, 1))
+    first.ran(0, 0, _ng_run_id="s0").log(t="stop", why="the budget is spent")
+    second.ran(1, 0, _ng_run_id="s1").ran(1, 1, _ng_run_id="s1")
+    paths, _ = merged(tmp_path, first.output, second.output)
+    assert read_run(paths.output).history.standings.stop_reason == "the budget is spent"
+    assert run_status(paths.output).coverage.never_started == 1
+
+
+def test_of_a_shard_that_was_not_stopped_nothing_is_said_to_be_never_started(tmp_path):
+    first, second = (shard(tmp_path, f"s{number}", task(number, 0, 1)) for number in (0, 1))
+    first.ran(0, 0, _ng_run_id="s0").log(t="stop", why="the budget is spent")
+    second.ran(1, 0, _ng_run_id="s1")
+    paths, _ = merged(tmp_path, first.output, second.output)
+    coverage = run_status(paths.output).coverage
+    assert (coverage.never_started, coverage.untouched) == (0, 2)
+
+
 def test_a_merged_run_is_not_damaged_though_its_records_name_several_runs(tmp_path, shards):
     paths, _ = merged(tmp_path, *shards)
     status = run_status(paths.output)

@@ -1,5 +1,8 @@
 import io
 import os
+import signal
+import sys
+from subprocess import DEVNULL, PIPE, Popen
 
 import msgspec
 import pytest
@@ -88,7 +91,15 @@ def failed():
     raise OSError("the disk is gone")
 
 
-@pytest.mark.parametrize("second", [died, failed])
+def interrupted():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def terminated():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize("second", [died, failed, interrupted, terminated])
 def test_what_a_second_process_leaves_undone_is_done_by_the_first_one(second, tmp_path, capfd):
     rows = rows_of()
     assert by_two(rows, tmp_path, second) == by_one_process(rows)
@@ -107,6 +118,28 @@ def test_no_second_process_is_left_of_an_aggregation_that_is_over(tmp_path):
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
     assert list(tmp_path.iterdir()) == []
+
+
+ENDLESS = """
+from itertools import repeat
+from rollbook.verbs.second_process import SecondProcess
+
+def work(step):
+    print("begun", flush=True)
+    for _ in repeat(None):
+        step()
+
+SecondProcess(work).has_done_it(lambda: False)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_that_ends_the_first_process_ends_the_second_one(number):
+    with Popen((sys.executable, "-c", ENDLESS), stdout=PIPE, stderr=DEVNULL) as first:
+        assert first.stdout.readline() == b"begun\n"
+        first.send_signal(number)
+        assert first.stdout.read() == b"", "both hold it open while they live"
+        assert first.wait() == -number
 
 
 def test_the_first_process_reads_no_row_that_the_second_one_took_in(tmp_path):
