@@ -16,6 +16,7 @@ import os
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -34,23 +35,32 @@ _Session: Final[type[dict[str, Any]]] = getattr(sessions, "Session", dict)
 _VARY: Final = (b"vary", b"Cookie")
 _PLAIN_ID: Final = re.compile(r"[0-9a-f-]+")
 _MINUTE: Final = 60
-_SET_IN_ALL: Final = 0x4000_8000 << 48
-_SET_IN_NONE: Final = 0xF000_C000 << 48
-_MOST_REMEMBERED: Final = 4096
+_VARIANTS: Final = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
+_MOST_REMEMBERED: Final = 2048
+_SHA1_BLOCK: Final = 64
+_INNER_PAD: Final = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER_PAD: Final = bytes(byte ^ 0x5C for byte in range(256))
 _GONE: Final = "expires=Thu, 01 Jan 1970 00:00:00 GMT; "
 
 
+_sha1: Final = partial(hashlib.sha1, usedforsecurity=False)
+"""As a part of HMAC, for which it is still good."""
+
+
 class _OneKey(SigningAlgorithm):
-    """HMAC with SHA-1 under one key, as itsdangerous signs unless told otherwise."""
+    """HMAC with SHA-1 under one key, as itsdangerous signs unless told otherwise; its two hashes are begun already."""
 
     def __init__(self, key: bytes) -> None:
-        self._begun = hmac.new(key, digestmod=hashlib.sha1)
+        block = (key if len(key) <= _SHA1_BLOCK else _sha1(key).digest()).ljust(_SHA1_BLOCK, b"\0")
+        self._inner = _sha1(block.translate(_INNER_PAD))
+        self._outer = _sha1(block.translate(_OUTER_PAD))
 
     def get_signature(self, key: bytes, value: bytes) -> bytes:
         del key
-        begun = self._begun.copy()
-        begun.update(value)
-        return begun.digest()
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(value)
+        outer.update(inner.digest())
+        return outer.digest()
 
 
 class _Signer(TimestampSigner):
@@ -83,28 +93,44 @@ class _Signer(TimestampSigner):
 
 
 class _Remembered:
-    """The cookies that were given out: `cookies` by id within this second, `ids` by value within this minute."""
+    """The cookies that were given out: by id within this second, and ids by value within this minute.
 
-    __slots__ = ("_second", "cookies", "ids")
+    Of more than fit, the latest are kept: rollouts come and go, and a session is asked about while its rollout runs.
+    """
+
+    __slots__ = ("_before", "_cookies", "_ids", "_second")
 
     def __init__(self) -> None:
         self._second = -1
-        self.cookies: dict[str, bytes] = {}
-        self.ids: dict[str, str] = {}
+        self._cookies: dict[str, bytes] = {}
+        self._ids: dict[str, str] = {}
+        self._before: dict[str, str] = {}
 
     def forget(self, now: int) -> None:
         """Forget what was signed in another second than `now`, and once a minute what was given out."""
         if now == self._second:
             return
         if now // _MINUTE != self._second // _MINUTE:
-            self.ids.clear()
+            self._ids.clear()
+            self._before.clear()
         self._second = now
-        self.cookies.clear()
+        self._cookies.clear()
+
+    def cookie(self, name: str) -> bytes | None:
+        """Return the `Set-Cookie` header that the session `name` was given within this second."""
+        return self._cookies.get(name)
+
+    def name_in(self, value: str) -> str | None:
+        """Return the id in a cookie's value."""
+        return self._ids.get(value) or self._before.get(value)
 
     def keep(self, name: str, value: str, cookie: bytes) -> None:
-        """Remember a session's cookie; beyond what fits, none."""
-        if len(self.ids) < _MOST_REMEMBERED:
-            self.cookies[name], self.ids[value] = cookie, name
+        """Remember a session's cookie."""
+        if len(self._ids) >= _MOST_REMEMBERED:
+            self._before, self._ids = self._ids, {}
+        if len(self._cookies) < _MOST_REMEMBERED:
+            self._cookies[name] = cookie
+        self._ids[value] = name
 
 
 class SignedSessions(SessionMiddleware):
@@ -125,9 +151,12 @@ class SignedSessions(SessionMiddleware):
             scope["session"] = _Session({SESSION_ID_KEY: known})
             return True
         held = self._held(cookie)
-        session = scope["session"] = _Session(held or {})
+        if not held:
+            scope["session"] = _Session({SESSION_ID_KEY: _new_id()})
+            return held is not None
+        session = scope["session"] = _Session(held)
         with_id(session)
-        return held is not None
+        return True
 
     def _own(self, cookies: str) -> str | None:
         """Return the last value that a request's cookies give this server's; one jar holds those of all servers."""
@@ -143,7 +172,7 @@ class SignedSessions(SessionMiddleware):
         if self._max_age < _MINUTE:
             return None
         self._remembered.forget(self._signer.get_timestamp())
-        return self._remembered.ids.get(cookie)
+        return self._remembered.name_in(cookie)
 
     def closed(
         self, headers: Iterable[tuple[bytes, bytes]], session: Mapping[str, object], *, came: bool
@@ -169,7 +198,7 @@ class SignedSessions(SessionMiddleware):
         if len(session) != 1 or not isinstance(name, str):
             return self._signed(json.dumps(session).encode())[1]
         self._remembered.forget(self._signer.get_timestamp())
-        cookie = self._remembered.cookies.get(name)
+        cookie = self._remembered.cookie(name)
         if cookie is not None:
             return cookie
         if not _PLAIN_ID.fullmatch(name):
@@ -212,9 +241,9 @@ def with_id(session: dict[str, Any]) -> None:
 
 def _new_id() -> str:
     """Return a random UUID, version 4, as text."""
-    bits = int.from_bytes(os.urandom(16)) & ~_SET_IN_NONE | _SET_IN_ALL
-    text = f"{bits:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    digits = os.urandom(16).hex()
+    third, fourth = digits[13:16], _VARIANTS[digits[16]] + digits[17:20]
+    return f"{digits[:8]}-{digits[8:12]}-4{third}-{fourth}-{digits[20:]}"
 
 
 def install_sessions(app: FastAPI, key: str) -> None:

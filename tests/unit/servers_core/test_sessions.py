@@ -100,3 +100,14 @@ def test_a_cookie_that_was_given_out_names_its_session_until_it_is_changed():
         scope, cookies = {}, b"other=1; " + changed
         assert ours.opened(scope, cookies) is is_known
         assert (scope["session"] == SESSIONS[0]) is is_known
+
+
+def test_sessions_are_known_however_many_are_given_out_within_a_minute():
+    signed, values = sessions(), []
+    for number in range(6000):
+        (_, (_, cookie)) = signed.closed([], {"session_id": f"{number:x}"}, came=False)
+        values.append(cookie.partition(b";")[0])
+    for number in (0, 3000, 5999):
+        scope = {}
+        assert signed.opened(scope, values[number])
+        assert scope["session"] == {"session_id": f"{number:x}"}
