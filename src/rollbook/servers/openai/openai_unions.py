@@ -76,12 +76,12 @@ def _message_tag(item: Mapping[str, Any], is_output: bool) -> str:
 
 
 def _tag_of_json(item: Mapping[str, Any], kind: str | None, is_output: bool) -> str | None:
-    if kind == "message":
-        tag = _message_tag(item, is_output)
+    if kind in _OWN_CLASS:
+        tag = kind
     elif kind is None:
         return None
     else:
-        tag = kind if kind in _OWN_CLASS else "hosted"
+        tag = _message_tag(item, is_output) if kind == "message" else "hosted"
     if _TOKENS.isdisjoint(item) or tag not in _TRAINABLE or all(item.get(key) is None for key in TOKEN_KEYS):
         return tag
     return f"{tag}_t"
@@ -93,17 +93,23 @@ def _tag_of_object(item: Any) -> str | None:
 
 def input_tag(item: Any) -> str | None:
     """The class tag of an input item, given as an object or as JSON."""
-    if type(item) is dict or isinstance(item, dict):
-        kind = item.get("type")
-        return _tag_of_json(item, inferred_type(item) if kind is None else kind, is_output=False)
-    return _OF_CLASS.get(type(item)) or _tag_of_object(item)
+    tag = _OF_CLASS.get(type(item))
+    if tag is not None:
+        return tag
+    if not isinstance(item, dict):
+        return _tag_of_object(item)
+    kind = item.get("type")
+    return _tag_of_json(item, inferred_type(item) if kind is None else kind, is_output=False)
 
 
 def output_tag(item: Any) -> str | None:
     """The class tag of an output item, given as an object or as JSON."""
-    if type(item) is dict or isinstance(item, dict):
-        return _tag_of_json(item, item.get("type"), is_output=True)
-    return _OF_CLASS.get(type(item)) or _tag_of_object(item)
+    tag = _OF_CLASS.get(type(item))
+    if tag is not None:
+        return tag
+    if not isinstance(item, dict):
+        return _tag_of_object(item)
+    return _tag_of_json(item, item.get("type"), is_output=True)
 
 
 _ITEM = (
