@@ -126,7 +126,7 @@ class Turn:
             "response": response.model_dump(exclude_unset=True),
         }
         verified = await self.resources.post("/verify", asked, Verified)
-        fields = verified.model_dump(exclude_unset=True)
+        fields = {name: value for name, value in verified if name in verified.model_fields_set}
         if NG_FAILURE_CLASS_KEY in fields:
             reason = verified.failure_reason or f"POST /verify failed: {fields[NG_FAILURE_CLASS_KEY]}"
             raise self.resources.failed(reason, terminal=False, kind=verified.failure_kind)

@@ -122,7 +122,7 @@ class ExampleMultiStepResourcesServer(SimpleResourcesServer):
             "original_term_minefield_hit": body.minefield_label_value in found,
             "order_instruction_following_failure": not right and set(expected) <= set(found),
         }
-        row = body.model_dump(exclude={"response"}) | {"response": body.response}
+        row = dict(body)
         return ExampleMultiStepVerifyResponse(**(row | judged))
 
 

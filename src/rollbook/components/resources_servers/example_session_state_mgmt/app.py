@@ -144,7 +144,7 @@ class StatefulCounterResourcesServer(SimpleResourcesServer):
     async def verify(self, request: Request, body: StatefulCounterVerifyRequest) -> StatefulCounterVerifyResponse:
         """Return the row with reward 1 when the counter stands at `expected_count`, else 0; end the count."""
         count = self.session_id_to_counter.pop(session_name(request), None)
-        row = body.model_dump()
+        row = dict(body)
         if count is None:
             return StatefulCounterVerifyResponse(
                 **row, reward=0.0, mask_sample=True, failure_kind=SESSION_LOST, failure_reason=LOST

@@ -104,7 +104,7 @@ class ToolCallMultiRewardResourcesServer(SimpleResourcesServer):
         )
         parts = dict(zip(PARTS, map(float, values), strict=True))
         found = parts | {"reward": sum(parts.values()), "reward_components": parts, "predicted_calls": calls}
-        row = body.model_dump(exclude={"response"}) | {"response": body.response}
+        row = dict(body)
         return ToolCallMultiRewardVerifyResponse(**(row | found))
 
 

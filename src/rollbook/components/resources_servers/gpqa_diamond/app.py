@@ -40,7 +40,7 @@ class GPQADiamondResourcesServer(MCQAResourcesServer):
         letter = chosen_letter(text, Question(options), GradingMode.STRICT_SINGLE_LETTER_BOXED)
         found = letter or labelled_letter(text, options)
         right = found == body.expected_answer.strip().upper()
-        row = body.model_dump(exclude={"response"}) | {"response": body.response}
+        row = dict(body)
         return MCQAVerifyResponse(**(row | {"reward": float(right), "extracted_answer": found}))
 
 

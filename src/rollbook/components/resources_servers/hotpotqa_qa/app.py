@@ -82,7 +82,7 @@ class HotpotQAResourcesServer(SimpleResourcesServer):
             "gt_should_remove": bool(reason),
             "gt_remove_reason": reason,
         }
-        row = body.model_dump(exclude={"response"}) | {"response": body.response}
+        row = dict(body)
         return HotpotQAVerifyResponse(**(row | found))
 
     def compute_metrics(self, tasks: list[list[dict[str, Any]]]) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class InstructionFollowingResourcesServer(SimpleResourcesServer):
             share = sum(kept) / len(kept)
             found["reward"] = share if asked.grading_mode == "fraction" else float(all(kept))
             found |= {"follow_all_instructions": all(kept), "follow_instruction_list": kept}
-        row = body.model_dump(exclude={"response"}) | {"response": body.response}
+        row = dict(body)
         return InstructionFollowingVerifyResponse(**(row | found))
 
 

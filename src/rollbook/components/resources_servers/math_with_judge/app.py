@@ -127,7 +127,7 @@ class MathWithJudgeResourcesServer(SimpleResourcesServer):
         """
         text = body.response.output_text
         boxed = (last_boxed(text) or "").strip()
-        row = body.model_dump()
+        row = dict(body)
         if not boxed:
             return MathWithJudgeVerifyResponse(**row, reward=0.0, library_reward=0.0)
         gold = without_delimiters(body.expected_answer)

@@ -75,7 +75,7 @@ class MCQAResourcesServer(SimpleResourcesServer):
     async def verify(self, body: MCQAVerifyRequest) -> MCQAVerifyResponse:
         """Return the row with reward 1 or 0; masked when the row's own pattern does not compile."""
         template = body.template_metadata or TemplateMetadata()
-        row = body.model_dump()
+        row = dict(body)
         try:
             patterns = compiled_patterns(template.output_regex)
         except re.error as error:

@@ -87,7 +87,7 @@ class OfficeResourcesServer(SimpleResourcesServer):
     async def verify(self, request: Request, body: OfficeVerifyRequest) -> OfficeVerifyResponse:
         """Return the row with reward 1 or 0; masked when its expected calls fail. The session's office is dropped."""
         self.offices.pop(request.session[SESSION_ID_KEY], None)
-        row = body.model_dump(exclude={"response"}) | {"response": body.response}
+        row = dict(body)
         office = opened()
         for call in body.expected_calls:
             answer = done(office, call.name, call.arguments)

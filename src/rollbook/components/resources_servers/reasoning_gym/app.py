@@ -83,7 +83,7 @@ class ReasoningGymResourcesServer(SimpleResourcesServer):
         entry = {"question": body.question, "answer": body.answer, "metadata": body.metadata}
         score = await asyncio.to_thread(score_of, answer, name, entry)
         return ReasoningGymVerifyResponse(
-            **body.model_dump(), reward=score, task_name=name, score=score, extracted_answer=answer
+            **dict(body), reward=score, task_name=name, score=score, extracted_answer=answer
         )
 
 
