@@ -102,7 +102,8 @@ class OfficeResourcesServer(SimpleResourcesServer):
     def _tool(self, name: str) -> Any:
         async def call(request: Request, arguments: dict[str, Any]) -> dict[str, Any]:
             session_id = request.session[SESSION_ID_KEY]
-            office = self._keep(session_id, self.offices.pop(session_id, None) or opened())
+            kept = self.offices.pop(session_id, None)
+            office = self._keep(session_id, kept or opened())
             return done(office, name, arguments)
 
         call.__doc__ = TOOLS[name].arguments.__doc__
