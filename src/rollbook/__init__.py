@@ -164,6 +164,7 @@ _PUBLIC: Final = {
     "rollbook.servers.mcp.exposure": "maybe_auto_expose",
     "rollbook.servers.mcp.session_token": "NEMO_GYM_MCP_METADATA_KEY NEMO_GYM_MCP_SESSION_TOKEN_HEADER TOKEN_HEADER",
     "rollbook.servers.mcp.tools": "MCPCatchall MCPTool",
+    "rollbook.servers.kinds.untrusted": "untrusted_json",
     "rollbook.servers.openai.openai_chat": (
         "CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS NeMoGymChatCompletion "
         "NeMoGymChatCompletionCreateParamsNonStreaming NeMoGymChatCompletionMessage "

@@ -410,6 +410,7 @@ from rollbook.servers.kinds.trajectory import (
     TrajectoryToolCall,
     TrajectoryTurn,
 )
+from rollbook.servers.kinds.untrusted import untrusted_json as untrusted_json
 from rollbook.servers.kinds.verifier_exercise import (
     VerifierCaseResult,
     exercise_verifier_fixture,
@@ -918,6 +919,7 @@ __all__ = [
     "split_responses_input_output_items",
     "stage_skills",
     "training_variant_of",
+    "untrusted_json",
     "validate_failure_kind",
     "validate_jsonl_rows",
     "verify_agent_response",

@@ -7,7 +7,6 @@ Rules:
 Source: servers.md §7.3 (16).
 """
 
-import json
 from typing import Annotated, ClassVar, Final
 
 from fastapi import FastAPI
@@ -21,6 +20,7 @@ from rollbook import (
     NeMoGymResponse,
     ReverifyMode,
     SimpleResourcesServer,
+    untrusted_json,
 )
 
 EXTRACTION: Final = "extract_synonym_values"
@@ -132,8 +132,8 @@ def extracted(response: NeMoGymResponse) -> list[int]:
     if not calls:
         return []
     try:
-        arguments = ExtractedValues.model_validate(json.loads(calls[-1].arguments))
-    except (ValueError, RecursionError):
+        arguments = ExtractedValues.model_validate(untrusted_json(calls[-1].arguments))
+    except ValueError:
         return []
     return [int(value) for value in arguments.synonym_values if value.is_integer()]
 

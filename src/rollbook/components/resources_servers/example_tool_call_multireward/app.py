@@ -8,7 +8,6 @@ Rules:
 Source: servers.md §3.7, §7.3 (18).
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
@@ -23,6 +22,7 @@ from rollbook import (
     NeMoGymResponse,
     ReverifyMode,
     SimpleResourcesServer,
+    untrusted_json,
 )
 
 TOOL: Final = "get_weather"
@@ -120,8 +120,8 @@ def calls_of(response: NeMoGymResponse) -> list[Call]:
 def arguments_in(text: str) -> dict[str, Any]:
     """Return the arguments that a call's text holds, none when it is no JSON object."""
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = untrusted_json(text)
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -21,7 +21,7 @@ from resources_servers.mcqa.app import (
 from resources_servers.mcqa.grading import GradingMode, Question, chosen_letter, option_texts
 
 UNNAMED: Final = {"A": "", "B": "", "C": "", "D": ""}
-_LABELLED: Final = re.compile(r"answer\s*:\**\s*(?:\\boxed\{)?([a-z])\b", re.IGNORECASE)
+_LABELLED: Final = re.compile(r"(?i:answer)\s*:\**\s*(?:\\boxed\{)?(?:([A-Z])\b|([a-z])\s*(?:[.):,}]|$))", re.MULTILINE)
 
 
 class GPQADiamondResourcesServerConfig(MCQAResourcesServerConfig):
@@ -46,7 +46,7 @@ class GPQADiamondResourcesServer(MCQAResourcesServer):
 
 def labelled_letter(text: str, options: Collection[str]) -> str | None:
     """Return the option's letter that stands after the last `Answer:`, None when none does."""
-    letters = [found[1].upper() for found in _LABELLED.finditer(text)]
+    letters = [(found[1] or found[2]).upper() for found in _LABELLED.finditer(text)]
     return letters[-1] if letters and letters[-1] in options else None
 
 

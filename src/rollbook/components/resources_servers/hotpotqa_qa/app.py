@@ -8,7 +8,6 @@ Rules:
 Source: servers.md §7.2.
 """
 
-import json
 import re
 from typing import Any, ClassVar, Final
 
@@ -26,6 +25,7 @@ from rollbook import (
     SimpleResourcesServer,
     compute_pass_majority_metrics,
     highest_k_metrics,
+    untrusted_json,
 )
 
 SCORES: Final = ("answer_em", "answer_f1", "is_correct", "is_correct_strict")
@@ -128,7 +128,7 @@ def extracted(text: str) -> str | None:
     """Return the answer that a response gives, None for an empty one."""
     for found in reversed(_OBJECT.findall(text)):
         try:
-            value = json.loads(found)
+            value = untrusted_json(found)
         except ValueError:
             continue
         if isinstance(value, dict) and "answer" in value:

@@ -78,6 +78,8 @@ def near(given: str, wanted: str) -> bool:
 
 def value_of(text: str) -> float | None:
     """Return the number that a text is, None when it is none."""
+    if "_" in text:
+        return None
     try:
         value = float(text)
     except ValueError:

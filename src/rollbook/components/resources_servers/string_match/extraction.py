@@ -14,7 +14,7 @@ from typing import Final
 
 from resources_servers.mcqa.boxed import last_boxed, without_text_markup
 
-_LABEL: Final = re.compile(r"\banswer:[^\S\n]*\n?", re.IGNORECASE)
+_LABEL: Final = re.compile(r"\banswer:\**[^\S\n]*\n?", re.IGNORECASE)
 
 
 class ExtractionMode(StrEnum):

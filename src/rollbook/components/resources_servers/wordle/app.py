@@ -8,7 +8,6 @@ Rules:
 Source: servers.md §6.2, §7.3 (9).
 """
 
-import json
 import random
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ from resources_servers.gymnasium import (
 )
 from resources_servers.wordle.game import Game, why_no_word
 from resources_servers.wordle.words import guesses, targets
-from rollbook import NeMoGymResponse, NeMoGymResponseFunctionToolCall
+from rollbook import NeMoGymResponse, NeMoGymResponseFunctionToolCall, untrusted_json
 
 CONFLICT: Final = 409
 UNPROCESSABLE: Final = 422
@@ -122,7 +121,7 @@ def row_in(metadata: dict[str, Any]) -> WordleRow:
 def played(game: Game, call: NeMoGymResponseFunctionToolCall) -> dict[str, Any]:
     """Return what a tool answers."""
     try:
-        arguments = json.loads(call.arguments or "{}")
+        arguments = untrusted_json(call.arguments or "{}")
         match call.name:
             case "submit_guess":
                 return game.guess(SubmitGuessRequest.model_validate(arguments).guess, guesses())
@@ -132,7 +131,7 @@ def played(game: Game, call: NeMoGymResponseFunctionToolCall) -> dict[str, Any]:
                 return {"valid": reason is None, "reason": reason or "Valid word"}
             case "get_game_state":
                 return game.state()
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return {"error": f"Invalid arguments for {call.name}: {said(error)}"}
     return {"error": f"Unknown tool: {call.name}"}
 

@@ -5,8 +5,8 @@ Rules:
 * Every guess takes a turn, also one that is no word.
 * A guess costs: a word said before 0.2; each known place not used 0.05; no known letter used 0.03; each letter that is
   known not to be in the word 0.02; a text that is no word of the right length 0.02.
-* A game that is won earns 2 less 0.2 for each turn before its last (a first guess that wins counts as a third), less what
-  its guesses cost, and never less than 0. Any other game earns 0.
+* A game that is won earns 2 less 0.2 for each turn before its last (a first guess that wins counts as a third), less
+  what its guesses cost, and never less than 0. Any other game earns 0.
 
 Source: servers.md §7.3 (9).
 """

@@ -9,11 +9,12 @@ Rules:
 Source: servers.md §7.3 (21).
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel
+
+from rollbook import untrusted_json
 
 NO_ARGUMENTS: Final = ("", "null")
 
@@ -35,8 +36,8 @@ class PredictedCall(BaseModel):
 def predicted(name: str, arguments: str) -> PredictedCall:
     """Return a call with its arguments read, as far as they can be read."""
     try:
-        found = {} if arguments in NO_ARGUMENTS else json.loads(arguments)
-    except (ValueError, RecursionError):
+        found = {} if arguments in NO_ARGUMENTS else untrusted_json(arguments)
+    except ValueError:
         found = arguments
     return PredictedCall(name=name, arguments=found if isinstance(found, dict) else arguments)
 

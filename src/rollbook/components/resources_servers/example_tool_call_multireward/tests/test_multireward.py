@@ -53,3 +53,9 @@ async def test_the_tool_says_that_it_is_sunny():
 
 async def test_a_saved_result_can_be_verified_again():
     assert (await verified(await verified(ROW, "no"), RIGHT))["reward"] == 3.0
+
+
+@pytest.mark.parametrize("city", ['"\\ud800"', "[" * 400 + "]" * 400])
+async def test_arguments_that_cannot_be_written_again_are_judged(city):
+    reply = await verified(ROW, {**RIGHT, "arguments": f'{{"city": {city}}}'})
+    assert reply["reward"] in {1.0, 2.0}

@@ -33,6 +33,8 @@ async def test_the_right_letter_of_a_row_is_worth_one_and_any_other_nothing(read
         (r"\boxed{C: 3/4}", "C"),
         ("**Answer:** C", "C"),
         ("Answer:\nC) 3/4", "C"),
+        ("answer: c.", "C"),
+        ("answer: a bit unclear", None),
         ("Answer: E", None),
         (r"\boxed{E}", None),
         ("Answer: Carbon", None),

@@ -172,3 +172,8 @@ def test_no_tasks_have_counts_alone():
 @pytest.mark.parametrize("part", ["(", "()", "a ", "{", '{"answer":"x"}', ".", "1,000"])
 async def test_megabytes_of_anything_are_judged(part):
     assert (await verified({**ROW, "expected_answer": "xyz"}, part * (1_000_000 // len(part))))["reward"] == 0.0
+
+
+async def test_half_a_character_in_an_answer_is_judged_like_any_other_text():
+    reply = await verified(ROW, '{"answer": "\\ud800"}')
+    assert (reply["reward"], reply["extracted_answer"]) == (0.0, "\ufffd")

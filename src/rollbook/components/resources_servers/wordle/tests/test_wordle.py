@@ -55,6 +55,7 @@ def test_a_letter_is_marked_as_often_as_the_word_has_it(word, target, marked):
         ("cloth", ["stare"], 0.02),
         ("stink", ["lumpy"], 0.03),
         ("chomp", ["clump", "mummy"], 0.08),
+        ("mints", ["lumpy"], 0.0),
     ],
 )
 def test_a_guess_costs_what_it_makes_nothing_of(word, before, cost):

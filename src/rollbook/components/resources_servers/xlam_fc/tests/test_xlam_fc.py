@@ -71,7 +71,9 @@ def test_arguments_match_when_those_expected_are_among_those_given(calls, wanted
     assert number(calls, *wanted) == count
 
 
-@pytest.mark.parametrize("arguments", ["{", "[1]", '"a"', "[" * 100_000, "9" * 5_000])
+@pytest.mark.parametrize(
+    "arguments", ["{", "[1]", '"a"', "[" * 100_000, "9" * 5_000, '{"a": ' + "[" * 400 + "]" * 400 + "}"]
+)
 async def test_a_call_whose_arguments_are_no_object_matches_nothing_and_counts(arguments):
     call = {"type": "function_call", "call_id": "c", "name": "next_tram", "arguments": arguments}
     reply = await verified({**ROW, "expected_answers": [{"name": "next_tram", "arguments": {}}]}, call)
@@ -96,3 +98,9 @@ async def test_ten_thousand_calls_are_judged_while_another_row_is():
         small = {**ROW, "response": response(*gold(ROW))}
         flooded, right = await asyncio.gather(server.ok("/verify", flood), server.ok("/verify", small))
     assert (flooded["reward"], flooded["num_predicted"], right["reward"]) == (0.0, 10_000, 1.0)
+
+
+async def test_half_a_character_in_arguments_is_judged_like_any_other_text():
+    call = {"type": "function_call", "call_id": "c", "name": "now", "arguments": '{"a": "\\ud800"}'}
+    reply = await verified({**ROW, "expected_answers": [{"name": "now", "arguments": {"a": "x"}}]}, call)
+    assert (reply["reward"], reply["predicted_calls"][0]["arguments"]) == (0.0, {"a": "\ufffd"})
