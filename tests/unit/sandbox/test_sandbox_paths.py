@@ -47,7 +47,7 @@ def test_a_relative_path_counts_from_where_one_is(root):
     assert placed(root, "a", start=root / "app") == root / "app" / "a"
 
 
-@pytest.mark.parametrize("path", ["..", "../../etc/passwd", "a/../../b", "a\0b"])
+@pytest.mark.parametrize("path", ["..", "../../etc/passwd", "a/../../b", "a\0b", "a\ud800b"])
 def test_a_path_that_leads_out_is_refused(root, path):
     with pytest.raises(SandboxPathError):
         placed(root, path)
@@ -116,6 +116,45 @@ def test_a_link_that_is_swapped_in_after_the_look_is_refused(root, source, monke
     assert not (root.parent / "x").exists()
 
 
+def swapped_for_a_link(monkeypatch, file, target):
+    """Have `file` become a link to `target` between the look and the opening."""
+    looked = os.path.realpath
+
+    def look_then_swap(path):
+        found = looked(path)
+        file.unlink()
+        file.symlink_to(target)
+        return found
+
+    monkeypatch.setattr("os.path.realpath", look_then_swap)
+
+
+def test_a_file_that_becomes_a_link_after_the_look_is_not_read(root, source, tmp_path, monkeypatch):
+    (root / "x").write_text("of the sandbox")
+    swapped_for_a_link(monkeypatch, root / "x", source)
+    with pytest.raises(SandboxPathError):
+        copy_out(root, "x", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_becomes_a_link_after_the_look_is_not_written(root, source, tmp_path, monkeypatch):
+    (root / "x").write_text("of the sandbox")
+    (tmp_path / "victim").write_text("precious")
+    swapped_for_a_link(monkeypatch, root / "x", tmp_path / "victim")
+    with pytest.raises(SandboxPathError):
+        copy_in(root, source, "x")
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+@pytest.mark.parametrize("path", ["/", ".", "", "tmp/..", "/..", "\ud800"])
+def test_what_is_no_file_of_the_sandbox_is_refused_by_its_own_error(root, source, tmp_path, path):
+    with pytest.raises(SandboxPathError):
+        copy_in(root, source, path)
+    with pytest.raises(SandboxPathError):
+        copy_out(root, path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_only_plain_files_are_read(root, tmp_path, make):
     make(root / "thing")
@@ -146,5 +185,14 @@ async def test_a_provider_copies_within_the_sandbox_alone(tmp_path, source):
         assert (tmp_path / "out").read_text() == "content"
         with pytest.raises(SandboxPathError):
             await provider.download_file(handle, "../../source", tmp_path / "out")
+        with pytest.raises(SandboxPathError):
+            await provider.exec(handle, "true", cwd="\ud800")
     finally:
         await provider.aclose()
+
+
+async def test_a_sandbox_whose_workdir_cannot_be_leaves_no_directory(tmp_path):
+    provider = LocalProvider(str(tmp_path / "boxes"), isolation=Isolation(why_not="asked for none"))
+    with pytest.raises(SandboxPathError):
+        await provider.create(SandboxSpec(workdir="../out"))
+    assert [*(tmp_path / "boxes").iterdir()] == []

@@ -27,11 +27,11 @@ def placed(root: Path, path: str, *, start: Path | None = None) -> Path:
     """Return where `path` lies, free of links, at or below `root`; a relative one counts from `start`, or `root`.
 
     Raises:
-        SandboxPathError: it leads out.
+        SandboxPathError: it leads out, or no file can have such a name.
 
     """
-    if "\0" in path:
-        raise SandboxPathError(f"{path!r} is no path: it holds a NUL character")
+    if "\0" in path or not _can_be_named(path):
+        raise SandboxPathError(f"{path!r} is no path: it holds a character that no name of a file can hold")
     if not path.startswith("/"):
         wanted = (start or root) / path
     elif Path(path).is_relative_to(root):
@@ -69,8 +69,18 @@ def make_folder(root: Path, path: str) -> Path:
     return found
 
 
+def _can_be_named(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _opened(root: Path, path: str, flags: int) -> IO[bytes]:
     found = placed(root, path)
+    if found == root:
+        raise SandboxPathError(f"{path!r} is the directory of the sandbox and no file in it")
     writes = flags == WRITE
     folder = _folder(root, found.parent, create=writes)
     try:

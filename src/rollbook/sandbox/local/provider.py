@@ -74,10 +74,12 @@ class LocalProvider:
 
         Raises:
             SandboxCreateError: the directory or the namespaces could not be made.
+            SandboxPathError: the spec's `workdir` leads out of the sandbox.
 
         """
         box = await self._box(spec)
         try:
+            box.workdir = await asyncio.to_thread(paths.make_folder, box.root, spec.workdir or ".")
             await box.hold(spec.ready_timeout_s or READY_TIMEOUT_S)
         except BaseException:
             await box.end()
@@ -181,7 +183,6 @@ class LocalProvider:
         sandbox_id = f"local-{secrets.token_hex(8)}"
         try:
             root = await asyncio.to_thread(_made, self._workspace_root, sandbox_id)
-            workdir = await asyncio.to_thread(paths.make_folder, root, spec.workdir or ".")
         except OSError as error:
             raise SandboxCreateError(f"no directory for a local sandbox: {error}") from error
         return Box(
@@ -190,7 +191,7 @@ class LocalProvider:
             isolation=isolation,
             limits=self._limits.within(spec.resources),
             network=_network(spec, allowed=self._network),
-            workdir=workdir,
+            workdir=root,
             env=dict(spec.env),
             processors=spec.resources.cpu or os.cpu_count() or 1,
         )
