@@ -98,6 +98,24 @@ def test_a_component_may_name_its_missing_package_itself(root):
         load(root, "wordy", own)
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("import nemo_gym.wonders", r"nemo_gym\.wonders: it is not among the names .*docs/compat\.md"),
+        ("from nemo_gym.judge import Wonder", r"nemo_gym\.judge\.Wonder: it is not among the names"),
+        (
+            "from nemo_gym.judge import _secret",
+            r"nemo_gym\.judge\._secret: private names are left out; docs/compat\.md",
+        ),
+    ],
+)
+def test_a_name_of_the_field_that_is_not_there_is_named_with_file_and_line(root, line, told):
+    pytest.importorskip("nemo_gym")
+    with pytest.raises(ServingError, match=rf"wonders/app\.py:2 imports {told}") as caught:
+        load(root, "wonders", f"\n{line}\n")
+    assert not isinstance(caught.value, MissingPackageError)
+
+
 def test_a_sibling_that_no_root_holds_is_no_missing_package(root):
     with pytest.raises(ServingError, match=r"lonely/app\.py imports 'resources_servers.no_such_sibling'"):
         load(root, "lonely", "import resources_servers.no_such_sibling.app\n")

@@ -130,6 +130,13 @@ async def test_a_server_may_name_its_missing_package_itself(root, tmp_path):
         await ProcessDeployment(configuration({"wordy_child": {}}), tmp_path).start()
 
 
+async def test_a_server_that_imports_a_name_that_is_left_out_is_reported_with_file_and_line(root, tmp_path):
+    pytest.importorskip("nemo_gym")
+    write_component(root, "wondering", "\nimport nemo_gym.wonders\n")
+    with pytest.raises(ServingError, match=r"wondering/app\.py:2 imports nemo_gym\.wonders: it is not among the names"):
+        await ProcessDeployment(configuration({"wondering": {}}), tmp_path).start()
+
+
 async def test_a_taken_port_is_known_before_anything_starts(root, tmp_path):
     write_component(root, "colours")
     config = configuration({"colours": {}})

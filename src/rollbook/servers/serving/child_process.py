@@ -29,6 +29,7 @@ from rollbook.config.names import (
 from rollbook.config.roots import search_roots
 from rollbook.config.types import ServerInstanceConfig
 from rollbook.errors import MissingPackageError, ServerDiedError, ServingError
+from rollbook.servers.serving.missing_field_names import name_left_out_in
 from rollbook.servers.serving.requirements import missing_package
 from rollbook.servers.serving.webserver import LAUNCHER_PIPE_ENV_VAR_NAME
 
@@ -133,6 +134,9 @@ class ServerProcess:
         said = _OWN_WORDS.search(tail)
         if said is not None:
             return MissingPackageError(said["words"])
+        left_out = name_left_out_in(tail, self.instance.dir_path / self.instance.entrypoint)
+        if left_out is not None:
+            return left_out
         package = _NO_MODULE.search(tail)
         if package is not None and package["name"] not in SERVER_TYPES:
             return missing_package(package["name"], self.instance.dir_path)

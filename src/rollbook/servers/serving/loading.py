@@ -85,6 +85,12 @@ def component_failure(error: BaseException, instance: str, path: Path) -> Servin
     name = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
     if name.partition(".")[0] in SERVER_TYPES:
         return ServingError(f"{path} imports {name!r}, which no search root holds; add its root with --search-dir")
+    if isinstance(error, ImportError):
+        from rollbook.servers.serving.missing_field_names import name_left_out, place_of  # noqa: PLC0415  as below
+
+        left_out = name_left_out(str(error), place_of(error) or path)
+        if left_out is not None:
+            return left_out
     if name:
         from rollbook.servers.serving.requirements import missing_package  # noqa: PLC0415  on the way out alone
 
