@@ -4,6 +4,7 @@ Rules:
 * The order of the rows changes nothing: they are sorted by (task, rollout) before anything positional is computed.
 * A masked result is no measurement: it counts as coverage and in `perf_summary`, never in a quality metric.
 * No number is invented and none is infinite: what is undefined has no key.
+* Both models are built when they are defined: the framework warns of a route's model that is built while it answers.
 * A hook sees what the field's hooks see; where a server awaits the metrics, its hooks may be coroutine functions.
 
 Source: collection.md §6.4; servers.md §3.7, §8.11.
@@ -15,7 +16,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from rollbook.records.json_values import JsonObject
 from rollbook.scoring.across_repeats import across_repeats
@@ -37,15 +38,11 @@ _Call = Callable[[], Any]
 class AggregateMetricsRequest(BaseModel):
     """The results of one server: stored rows without their bulk."""
 
-    model_config = ConfigDict(defer_build=True)
-
     verify_responses: list[dict[str, Any]]
 
 
 class AggregateMetrics(BaseModel):
     """What a server makes of its results, per task, overall and per repeat."""
-
-    model_config = ConfigDict(defer_build=True)
 
     group_level_metrics: list[dict[str, Any]] = Field(default_factory=list)
     agent_metrics: dict[str, Any] = Field(default_factory=dict)

@@ -249,6 +249,12 @@ async def test_code_beside_a_server_asks_for_its_reverify_mode():
     assert await server.get_reverify_mode() is ReverifyMode.STATELESS
 
 
+@pytest.mark.filterwarnings("error")
+async def test_the_metrics_are_asked_for_and_answered_without_a_warning():
+    async with playing(entry(Sum)) as playground:
+        assert (await playground.post("sums", "/aggregate_metrics", {"verify_responses": []})).status == 200
+
+
 async def test_the_aggregate_reply_is_the_worked_example():
     rows = [
         {"_ng_task_index": 0, "_ng_rollout_index": 0, "reward": 1.0},
