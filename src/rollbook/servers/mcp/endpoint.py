@@ -37,17 +37,17 @@ class _RefusedError(Exception):
 
 
 class MCPEndpoint:
-    """Answers MCP for one server. `secret` seals its session tokens."""
+    """Answers MCP for one server. `session_key` is the name of its session cookies."""
 
-    def __init__(self, app: FastAPI, server_name: str, secret: str, tools: Mapping[str, MCPTool]) -> None:
+    def __init__(self, app: FastAPI, server_name: str, session_key: str, tools: Mapping[str, MCPTool]) -> None:
         self._app = app
         self._server_name = server_name
-        self._secret = secret
+        self._session_key = session_key
         self._tools = tools
 
     async def post(self, request: Request) -> Response:
         """Answer one message, or a batch of them."""
-        grant = opened(self._secret, request.headers.get(TOKEN_HEADER))
+        grant = opened(self._session_key, request.headers.get(TOKEN_HEADER))
         try:
             sent = orjson.loads(await request.body())
         except orjson.JSONDecodeError as error:

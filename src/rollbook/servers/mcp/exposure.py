@@ -44,7 +44,7 @@ class ExposedServer(Protocol):
 
     @property
     def session_middleware_key(self) -> str:
-        """The secret of the server's session cookies."""
+        """The name of the server's session cookies."""
         ...
 
     def mcp_tools(self, harvested: list[MCPTool], catchall: MCPCatchall | None) -> Sequence[MCPTool]:

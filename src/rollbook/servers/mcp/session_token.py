@@ -1,8 +1,10 @@
-"""The token by which an MCP call names its session: signed, so that no client can name another's.
+"""The token by which an MCP call names its session: signed, so that no client can write one.
 
 Rules:
-* The signing secret is that of the server's session cookies; a token of one server opens nothing on another.
+* The signing secret is the name of the server's session cookies, which anybody knows, and a random key of its process:
+  a token of one server opens nothing on another, nor on the same one started anew.
 * A token may name the tools that its session is allowed; without a list all are.
+* What a token says can be read by whoever holds it: it is signed, not hidden.
 
 Source: servers.md §8.6.
 """
@@ -12,6 +14,8 @@ from typing import Final
 
 import msgspec
 from itsdangerous import BadData, URLSafeSerializer
+
+from rollbook.servers.mcp.seal_key import seal_key
 
 NEMO_GYM_MCP_METADATA_KEY: Final = "mcp"
 NEMO_GYM_MCP_SESSION_TOKEN_HEADER: Final = "X-NeMo-Gym-Session-Token"  # noqa: S105  the name of a header
@@ -30,20 +34,24 @@ class SessionGrant(msgspec.Struct, frozen=True):
         return self.tools is None or tool in self.tools
 
 
-def sealed(secret: str, session_id: str, tools: Sequence[str] | None) -> str:
-    """Return the token of a session."""
+def sealed(session_key: str, session_id: str, tools: Sequence[str] | None) -> str:
+    """Return the token of a session; `session_key` is the name of the server's session cookies."""
     listed = None if tools is None else list(tools)
-    token = URLSafeSerializer(secret, salt=_SALT).dumps({"sid": session_id, "tools": listed})
+    token = _serializer(session_key).dumps({"sid": session_id, "tools": listed})
     return token if isinstance(token, str) else token.decode()
 
 
-def opened(secret: str, token: str | None) -> SessionGrant | None:
+def opened(session_key: str, token: str | None) -> SessionGrant | None:
     """Return what a token says; None without one, or when this server did not seal it."""
     if not token:
         return None
     try:
-        said = URLSafeSerializer(secret, salt=_SALT).loads(token)
+        said = _serializer(session_key).loads(token)
     except BadData:
         return None
     tools = said.get("tools")
     return SessionGrant(said["sid"], None if tools is None else frozenset(tools))
+
+
+def _serializer(session_key: str) -> URLSafeSerializer:
+    return URLSafeSerializer(f"{session_key}___{seal_key()}", salt=_SALT)

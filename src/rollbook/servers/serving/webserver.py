@@ -35,6 +35,7 @@ from rollbook.servers.http.client_pool import choose_client_settings
 from rollbook.servers.http.client_settings import NUM_WORKERS_ENV_VAR_NAME
 from rollbook.servers.http.embedded_call import untraced
 from rollbook.servers.http.listening import GRACEFUL_SHUTDOWN_SECONDS, KEEP_ALIVE_SECONDS, KeepAliveProtocol
+from rollbook.servers.mcp.seal_key import hand_down_seal_key
 from rollbook.servers.serving.garbage import looking_less
 from rollbook.servers.serving.open_files import raise_open_file_limit
 
@@ -172,6 +173,7 @@ def worker_target(config: DictConfig, name: str, workers: int) -> str:
     os.environ[WORKER_ENV_VAR_NAME] = "1"
     os.environ[ENTRYPOINT_ENV_VAR_NAME] = str(Path(sys.argv[0]).resolve())
     os.environ[NUM_WORKERS_ENV_VAR_NAME] = str(workers)
+    hand_down_seal_key()
     return f"{kind}.{implementation}.{entrypoint.stem}:app"
 
 
