@@ -87,6 +87,32 @@ async def test_a_command_longer_than_an_argument_is_run(sandbox):
     assert (await sandbox.exec("ls -A")).stdout.split() == ["tmp"]
 
 
+@pytest.mark.parametrize("command", ["ls -A", f"ls -A # {'y' * 200_000}"])
+async def test_nothing_of_ours_lies_in_the_directory_while_a_command_runs(sandbox, command):
+    assert (await sandbox.exec(command, preserve_background_services=True)).stdout.split() == ["tmp"]
+
+
+async def test_an_output_that_is_swapped_for_a_link_is_not_read(sandbox, tmp_path):
+    (tmp_path / "victim").write_text("precious")
+    swap = f'f=$(readlink /proc/$$/fd/1); rm -f "$f"; ln -s {tmp_path}/victim "$f"; echo mine'
+    assert (await sandbox.exec(swap, preserve_background_services=True)).stdout == "mine\n"
+
+
+async def test_links_that_lie_in_wait_are_not_written_through(sandbox, tmp_path):
+    (tmp_path / "victim").write_text("precious")
+    await sandbox.exec(
+        f"for i in 1 2 3 4; do for k in out err sh; do ln -s {tmp_path}/victim .rollbook-$i.$k; done; done"
+    )
+    assert (await sandbox.exec("echo mine", preserve_background_services=True)).stdout == "mine\n"
+    assert (await sandbox.exec(f"echo mine # {'y' * 200_000}")).stdout == "mine\n"
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+async def test_pipes_that_lie_in_wait_hold_nobody_up(sandbox):
+    await sandbox.exec("for i in 1 2 3 4; do mkfifo .rollbook-$i.out .rollbook-$i.err .rollbook-$i.sh; done")
+    assert (await sandbox.exec("echo mine", preserve_background_services=True)).stdout == "mine\n"
+
+
 async def test_a_command_sees_its_own_environment_and_nothing_of_ours(sandbox, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     result = await sandbox.exec("env", env={"FROM_CALL": "2"})
@@ -262,7 +288,7 @@ async def test_the_directory_is_gone_when_the_sandbox_has_ended_whatever_is_in_i
     make_deep(root(sandbox), 1100)
     place = root(sandbox)
     await sandbox.stop()
-    assert not place.exists()
+    assert [*place.parent.iterdir()] == []
 
 
 async def test_commands_run_side_by_side(sandbox):

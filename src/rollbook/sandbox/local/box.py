@@ -64,6 +64,11 @@ class Box:
     numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     @property
+    def own(self) -> Path:
+        """The directory beside it for what we write for its commands."""
+        return own_folder(self.root)
+
+    @property
     def marker(self) -> str:
         """What every program of the sandbox carries in its environment."""
         return f"{SANDBOX_VARIABLE}={self.sandbox_id}"
@@ -117,7 +122,8 @@ class Box:
             self.expiry.cancel()
             await asyncio.wait([self.expiry])
         await self.end_programs()
-        await asyncio.to_thread(_delete, self.root)
+        for folder in (self.root, self.own):
+            await asyncio.to_thread(_delete, folder)
 
     async def end_programs(self) -> None:
         """End every program of the sandbox."""
@@ -135,6 +141,11 @@ class Box:
     async def _expire(self, seconds: float) -> None:
         await self.clock.sleep(seconds)
         await self.end_programs()
+
+
+def own_folder(root: Path) -> Path:
+    """Return where what we write for the sandbox of `root` lies: where its programs have no business."""
+    return root.with_name(f"{root.name}.own")
 
 
 async def _end_holder(holder: Watched) -> None:

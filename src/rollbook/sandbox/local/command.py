@@ -3,7 +3,9 @@
 Rules:
 * The limits are set by a shell between the sandbox and the command, and that shell is what is waited for.
 * A command ends by itself, by its time, or by printing without end; each way everything that it started is killed.
-* A command that leaves services behind prints into files, so that they keep an output that works.
+* A command that leaves services behind prints into files without a name, so that they keep an output that works and
+  nobody can put another file there.
+* Nothing of ours lies in the directory of a sandbox: whatever its programs put there, we do not open it.
 * What a caller may send is a result, never an exception: text that no program can be given, or too much of it.
 """
 
@@ -16,6 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
+from tempfile import TemporaryFile, mkstemp
 from typing import IO, Final
 
 from rollbook.sandbox.local.box import COMMAND_VARIABLE, END_TIMEOUT_S, Box
@@ -29,6 +32,7 @@ MOST_ARGUMENT_BYTES: Final = 100_000
 """A longer command is run from a file: Linux takes no argument above 128 KiB."""
 MOST_KEPT_BYTES: Final = 4_000_000
 MOST_PRINTED_BYTES: Final = 1 << 28
+PIECE_BYTES: Final = 1 << 20
 TIMEOUT_CODE: Final = 124
 FAULT_CODE: Final = 125
 NOT_RUN_CODE: Final = 126
@@ -58,7 +62,7 @@ async def run(box: Box, command: Command) -> SandboxExecResult:
         return SandboxExecResult("", "the command holds a NUL character, which no shell takes", NOT_RUN_CODE)
     number = next(box.numbers)
     try:
-        async with _script(box, command, number) as shell_words:
+        async with _script(box, command) as shell_words:
             words = around(box, shell_words, command.cwd, command.timeout_s, outlives=command.outlives)
             env = box.environment(f"{box.sandbox_id}-{number}", command.env)
             return await (_run_left if command.outlives else _run_watched)(box, command, words, env, number)
@@ -118,20 +122,19 @@ async def _run_watched(
 async def _run_left(
     box: Box, command: Command, words: list[str | bytes], env: Mapping[str, str], number: int
 ) -> SandboxExecResult:
-    out_path, err_path = (box.root / f".rollbook-{number}.{stream}" for stream in ("out", "err"))
-    with out_path.open("wb") as out, err_path.open("wb") as err:
+    with TemporaryFile(dir=box.own) as out, TemporaryFile(dir=box.own) as err:
         watched = await Watched.start(words, env, stdin=_lifeline(box), stdout=out, stderr=err)
-    box.running.add(watched)
-    try:
-        in_time = await _in_time(watched, command.timeout_s)
-    except BaseException:
-        await _end_all(box, watched, number, outlives=True)
-        raise
-    if not in_time:
-        await _end_all(box, watched, number, outlives=True)
-    box.running.discard(watched)
-    box.left.append(watched)
-    printed, said = [await asyncio.to_thread(_read, path) for path in (out_path, err_path)]
+        box.running.add(watched)
+        try:
+            in_time = await _in_time(watched, command.timeout_s)
+        except BaseException:
+            await _end_all(box, watched, number, outlives=True)
+            raise
+        if not in_time:
+            await _end_all(box, watched, number, outlives=True)
+        box.running.discard(watched)
+        box.left.append(watched)
+        printed, said = [await asyncio.to_thread(_printed, file) for file in (out, err)]
     return _result(watched, printed, said, watched.code, in_time=in_time, box=box, command=command)
 
 
@@ -185,25 +188,34 @@ def _lifeline(box: Box) -> Stream:
 
 
 @asynccontextmanager
-async def _script(box: Box, command: Command, number: int) -> AsyncIterator[list[str | bytes]]:
+async def _script(box: Box, command: Command) -> AsyncIterator[list[str | bytes]]:
     """Give the words of the shell that runs a command; a long command lies in a file for as long as it runs."""
     text = command.text.encode("utf-8", errors="surrogatepass")
     if len(text) <= MOST_ARGUMENT_BYTES:
         yield [shell(), "-c", text]
         return
-    path = box.root / f".rollbook-{number}.sh"
-    await asyncio.to_thread(path.write_bytes, text)
+    path = await asyncio.to_thread(_written, box.own, text)
     try:
-        yield [shell(), str(path)]
+        yield [shell(), path]
     finally:
         with suppress(OSError):
-            await asyncio.to_thread(path.unlink)
+            await asyncio.to_thread(os.unlink, path)
 
 
-def _read(path: Path) -> str:
+def _written(folder: Path, text: bytes) -> str:
+    descriptor, path = mkstemp(suffix=".sh", dir=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(text)
+    return path
+
+
+def _printed(file: IO[bytes]) -> str:
+    """Return what is in a file by now, however fast a service goes on printing into it.
+
+    The position is the program's too, so it is left alone.
+    """
     captured = Captured(MOST_KEPT_BYTES)
-    file: IO[bytes]
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            captured.add(piece)
+    end = os.fstat(file.fileno()).st_size
+    while captured.total < end and (piece := os.pread(file.fileno(), PIECE_BYTES, captured.total)):
+        captured.add(piece)
     return captured.text()

@@ -18,7 +18,7 @@ from typing import Final
 
 from rollbook.errors import SandboxCreateError, SandboxError
 from rollbook.sandbox.local import paths
-from rollbook.sandbox.local.box import FOLDER_FOR_TEMPORARY_FILES, Box
+from rollbook.sandbox.local.box import FOLDER_FOR_TEMPORARY_FILES, Box, own_folder
 from rollbook.sandbox.local.command import FAULT_CODE, Command, run
 from rollbook.sandbox.local.isolation import Isolation, isolation_here
 from rollbook.sandbox.local.limits import Limits
@@ -230,7 +230,8 @@ def _made(workspace_root: str | None, sandbox_id: str) -> Path:
     parent = Path(workspace_root or tempfile.gettempdir()).resolve()
     parent.mkdir(parents=True, exist_ok=True)
     root = parent / f"rollbook-{sandbox_id}"
-    root.mkdir(mode=0o700)
+    for folder in (root, own_folder(root)):
+        folder.mkdir(mode=0o700)
     (root / FOLDER_FOR_TEMPORARY_FILES).mkdir()
     return root
 
