@@ -49,7 +49,10 @@ def command(
     OUTPUT is a run's output, a folder or a pattern; several runs, say shards of one, are profiled together. A
     condition is made of pass@k, mean, max, min, std, n and missing, of comparisons, and, or, not and parentheses.
     """
-    from rollbook.cli.profile_session import Asked, show_profile  # noqa: PLC0415  paid for by this verb alone
+    from rollbook.cli.loading import loading  # noqa: PLC0415  paid for by this verb alone
+
+    with loading():
+        from rollbook.cli.profile_session import Asked, show_profile  # noqa: PLC0415  the same
 
     asked = Asked(outputs, inputs, rollouts, output, keep, export, allow_partial_rollouts, wants_json(context))
     show_profile(asked)

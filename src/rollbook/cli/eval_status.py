@@ -30,7 +30,10 @@ def command(context: click.Context, /, outputs: tuple[str, ...], *, watch: bool,
     be going on, dead or finished. Exit code: 0 a resume would run nothing, 3 it would, 4 with --require-complete when
     not everything is scored, 5 when the counts do not add up or a file is damaged.
     """
-    from rollbook.cli.status_session import Asked, show_status  # noqa: PLC0415  paid for by this verb alone
-    from rollbook.verbs.status import status_with_headlines  # noqa: PLC0415  the same
+    from rollbook.cli.loading import loading  # noqa: PLC0415  paid for by this verb alone
+
+    with loading():
+        from rollbook.cli.status_session import Asked, show_status  # noqa: PLC0415  the same
+        from rollbook.verbs.status import status_with_headlines  # noqa: PLC0415  the same
 
     return show_status(Asked(outputs, wants_json(context), watch, require_complete), status_with_headlines)

@@ -7,11 +7,16 @@ import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from rollbook.cli.loading import loading
+from rollbook.ledger.digests import sha256_of
+from rollbook.ledger.manifest_store import write_manifest
+from saved_run import SavedRun, planned
 from stub import adding, lines, serving
 
 NOT_NEEDED = {"aiohttp", "fastapi", "hydra", "rich", "starlette", "uvicorn"}
+NOT_NEEDED_TO_READ = NOT_NEEDED | {"asyncio", "omegaconf", "pydantic", "uvloop", "yaml"}
 PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 CODE = (
     "import json, sys\n"
@@ -20,6 +25,13 @@ CODE = (
     "from pydantic.plugin import _loader\n"
     "packages = sorted({name.partition('.')[0] for name in sys.modules})\n"
     "print(json.dumps([code, packages, _loader._plugins is None]))\n"
+)
+
+READING = (
+    "import json, sys\n"
+    "from rollbook.cli.entry import exit_code_of\n"
+    "code = exit_code_of(sys.argv[1:])\n"
+    "print(json.dumps([code, sorted({name.partition('.')[0] for name in sys.modules})]))\n"
 )
 
 
@@ -47,8 +59,20 @@ def test_a_run_that_others_serve_looks_through_no_installed_package_for_plugins(
     assert no_plugins
 
 
+@pytest.mark.parametrize("verb", ["status", "profile"])
+def test_who_asks_a_finished_run_loads_no_models_no_configuration_and_no_event_loop(verb, tmp_path):
+    run = SavedRun(tmp_path / "run", [planned(0, 0)]).ran(0, 0)
+    plan = replace(run.manifest.plan, sha256=sha256_of(run.paths.materialized_inputs))
+    write_manifest(run.paths.manifest, replace(run.manifest, plan=plan))
+    command = [sys.executable, "-c", READING, "eval", verb, str(run.output)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    code, packages = json.loads(done.stdout.splitlines()[-1])
+    assert code == 0, done.stderr
+    assert not NOT_NEEDED_TO_READ.intersection(packages)
+
+
 def test_what_is_not_loaded_is_there_under_these_names():
-    assert all(importlib.util.find_spec(name) for name in NOT_NEEDED)
+    assert all(importlib.util.find_spec(name) for name in NOT_NEEDED_TO_READ)
 
 
 def test_plugins_of_pydantic_are_looked_for_again_once_the_engine_is_loaded(monkeypatch):
