@@ -104,7 +104,10 @@ def returned_fault(output: str, expected: str) -> str | None:
         ValueError: the expected value is no JSON.
 
     """
-    want = json.loads(expected)
+    try:
+        want = json.loads(expected)
+    except RecursionError as error:
+        raise ValueError("an expected value is nested too deeply") from error
     try:
         return None if equal_values(json.loads(output), want) else "Wrong Answer"
     except (ValueError, RecursionError):

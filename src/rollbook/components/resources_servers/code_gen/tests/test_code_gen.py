@@ -269,6 +269,12 @@ async def test_a_row_whose_tests_cannot_be_read_is_masked_with_the_reason(metada
     assert reply["failure_reason"]
 
 
+@pytest.mark.parametrize("expected", ["no json", "[" * 100_000])
+async def test_a_row_whose_expected_value_is_no_json_is_masked(expected):
+    reply = await verified(row("def f(a): return a", ("1", expected), fn_name="f"))
+    assert (reply["reward"], reply["mask_sample"]) == (0.0, True)
+
+
 def test_packed_tests_are_those_that_were_packed():
     tests = {"inputs": ["1"], "outputs": ["2"], "fn_name": "f"}
     content = json.dumps(tests).encode()
