@@ -4,6 +4,7 @@ Rules:
 * A suite is a process of its own, so that suites whose modules have the same names do not meet.
 * The folder is left as it was: no cache of pytest, no compiled files.
 * What a suite came to is counted from pytest's own report; a suite that leaves none is an error, and no zero.
+* A suite that pytest did not run to its end is not whole, whatever passed until then.
 
 Source: servers.md §10.2, §13.1.
 """
@@ -26,6 +27,7 @@ from rollbook.servers.serving.child_process import entered, log_tail, signal_gro
 
 _TESTS: Final = "tests"
 _NO_MODULE: Final = "No module named pytest"
+_SOME_FAILED: Final = 1
 _ATTRIBUTES: Final = ("tests", "failures", "errors", "skipped")
 
 
@@ -134,18 +136,33 @@ def suite_environment(python: Path | None) -> dict[str, str]:
 
 
 def _counted(component: str, report: Path, tail: str, code: int) -> SuiteRun:
-    """Return what pytest's report says."""
-    if not report.is_file():
+    """Return what pytest's report says, and whether it speaks of the whole suite."""
+    totals = _totals(report)
+    if totals is None:
         problem = f"pytest ended with exit code {code} and left no report"
         if _NO_MODULE in tail:
             problem = "pytest is not installed where the component runs; run: pip install pytest pytest-asyncio"
         return SuiteRun(component, problem=problem, tail=tail)
-    suites = ET.parse(report).getroot().iter("testsuite")  # noqa: S314  pytest wrote it just now
-    totals = dict.fromkeys(_ATTRIBUTES, 0)
-    for suite in suites:
-        for name in _ATTRIBUTES:
-            totals[name] += int(suite.get(name, 0))
     passed = totals["tests"] - totals["failures"] - totals["errors"] - totals["skipped"]
-    problem = "" if totals["tests"] else f"pytest found no test (exit code {code})"
     shown = tail if code else ""
-    return SuiteRun(component, passed, totals["failures"], totals["errors"], totals["skipped"], problem, shown)
+    run = SuiteRun(component, passed, totals["failures"], totals["errors"], totals["skipped"], tail=shown)
+    return msgspec.structs.replace(run, problem=_unfinished(run, totals["tests"], code))
+
+
+def _totals(report: Path) -> dict[str, int] | None:
+    """Return the sums of pytest's report; None where there is none, or not all of one."""
+    try:
+        suites = list(ET.parse(report).getroot().iter("testsuite"))  # noqa: S314  pytest wrote it just now
+    except (FileNotFoundError, ET.ParseError):
+        return None
+    return {name: sum(int(suite.get(name, 0)) for suite in suites) for name in _ATTRIBUTES}
+
+
+def _unfinished(run: SuiteRun, tests: int, code: int) -> str:
+    """Return why a suite is not told by its counts; empty when it is."""
+    if not tests:
+        return f"pytest found no test (exit code {code})"
+    failing = bool(run.failed or run.errors)
+    if code == 0 or (code == _SOME_FAILED and failing):
+        return ""
+    return f"pytest ended with exit code {code} before its end; until then: {run.counts}"
