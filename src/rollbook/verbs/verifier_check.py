@@ -9,8 +9,9 @@ Source: servers.md §8.12, §10.2.
 """
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal, TypeGuard, cast, get_args
 
 import msgspec
 import yaml
@@ -26,9 +27,13 @@ from rollbook.servers.kinds.verifier_fixture import VerifierFixture
 from rollbook.servers.serving.loading import build_component
 
 Kind = Literal["environment", "benchmark"]
+Determinism = Literal["seeded", "stochastic", "unknown"]
 _KINDS: Final = {"environment": Shelf.ENVIRONMENT, "benchmark": Shelf.BENCHMARK}
 _EXPORTED: Final = "VERIFIER_FIXTURE"
 _ENTRY_POINT: Final = "app.py"
+_ENDS: Final = 2
+_REWARD: Final = "write reward: {range: [<lowest>, <highest>]}, two numbers, or leave it out: [0, 1]"
+_DETERMINISMS: Final = get_args(Determinism)
 
 
 class Verifier(msgspec.Struct, frozen=True):
@@ -39,7 +44,7 @@ class Verifier(msgspec.Struct, frozen=True):
     low: float = 0.0
     high: float = 1.0
     higher_is_better: bool = True
-    determinism: Literal["seeded", "stochastic", "unknown"] = "unknown"
+    determinism: Determinism = "unknown"
 
 
 class VerifierCheck(msgspec.Struct, frozen=True):
@@ -85,16 +90,43 @@ def _of_manifest(name: str, folder: Path) -> Verifier:
         told = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"{folder} has no manifest.yaml, which says which resources server judges") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     server = told.get("resources_server") if isinstance(told, dict) else None
     if not isinstance(server, str):
         raise ConfigError(f"{path} names no resources_server; nothing of {name} can be checked")
-    reward = told.get("reward") or {}
-    low, high = reward.get("range") or (0.0, 1.0)
-    better, determinism = bool(reward.get("higher_is_better", True)), str(told.get("determinism", "unknown"))
-    ends = float(low), float(high)
-    return Verifier(name, named_folder(Shelf.RESOURCES_SERVER, server), *ends, better, cast("Any", determinism))
+    low, high, better = _rewards(path, told.get("reward"))
+    return Verifier(name, named_folder(Shelf.RESOURCES_SERVER, server), low, high, better, _determinism(path, told))
+
+
+def _rewards(path: Path, reward: object) -> tuple[float, float, bool]:
+    """Return between which ends rewards lie, and whether higher ones are better, as a manifest says."""
+    told = {} if reward is None else reward
+    if not isinstance(told, dict):
+        raise ConfigError(f"{path}: reward is {reward!r}; {_REWARD}")
+    ends = (0.0, 1.0) if told.get("range") is None else told["range"]
+    better = told.get("higher_is_better", True)
+    if not _is_range(ends):
+        raise ConfigError(f"{path}: reward.range is {ends!r}; {_REWARD}")
+    if not isinstance(better, bool):
+        raise ConfigError(f"{path}: reward.higher_is_better is {better!r}; write true or false")
+    low, high = ends
+    return float(low), float(high), better
+
+
+def _is_range(ends: object) -> TypeGuard[Sequence[float]]:
+    """Whether these are two numbers, the lower one first; no number is below or above one that is none."""
+    if not isinstance(ends, (list, tuple)) or len(ends) != _ENDS:
+        return False
+    numbers = all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in ends)
+    return numbers and ends[0] <= ends[1]
+
+
+def _determinism(path: Path, told: Mapping[str, object]) -> Determinism:
+    given = told.get("determinism", "unknown")
+    if given not in _DETERMINISMS:
+        raise ConfigError(f"{path}: determinism is {given!r}; write one of {', '.join(_DETERMINISMS)}")
+    return cast("Determinism", given)
 
 
 def _exported(folder: Path) -> object:
