@@ -81,6 +81,19 @@ async def test_one_server_runs_in_its_environment_and_its_death_is_told(root, tm
     assert told == []
 
 
+async def test_every_death_is_told_once(root, tmp_path, caplog):
+    write_component(root, "colours")
+    needy(root, "asking", ASKS)
+    needy(root, "other", ASKS)
+    config = configuration({"colours": {}, "asking": {}, "other": {}}, isolate="unmet", skip_venv_if_present=True)
+    async with EmbeddedDeployment(config, log_dir=tmp_path / "logs") as deployment:
+        for name in ("asking", "other"):
+            reply = orjson.loads((await deployment.send(name, "/run", b"{}")).body)
+            os.kill(reply["pid"], signal.SIGKILL)
+            assert await until(lambda name=name: f"{name!r} ended on its own" in caplog.text, 10)
+    assert caplog.text.count("ended on its own") == 2
+
+
 async def test_a_child_that_does_not_start_ends_the_others_too(root, tmp_path):
     write_component(root, "colours")
     needy(root, "asking", "raise SystemExit(7)\n")

@@ -12,17 +12,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from omegaconf import DictConfig
 
 from rollbook.config.types import ServerInstanceConfig
-from rollbook.errors import ServingError
 from rollbook.servers.http.addresses import port_key_of
 from rollbook.servers.http.embedded_registry import bound_socket
 from rollbook.servers.serving.address import address_of
 from rollbook.servers.serving.process_group import ProcessGroup
 
 _LOG = logging.getLogger(__name__)
+_WATCH_SECONDS: Final = 0.25
 
 
 class IsolatedServers:
@@ -57,10 +58,14 @@ class IsolatedServers:
         self._watching = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> None:
-        try:
-            await self._group.watch()
-        except ServingError as error:
-            _LOG.error("%s", error)
+        """Tell every child that ends on its own, once each, until none is left."""
+        told: set[str] = set()
+        while len(told) < len(self._group.processes):
+            for process in self._group.processes:
+                if process.exit_code is not None and process.name not in told:
+                    told.add(process.name)
+                    _LOG.error("%s", process.death("on its own"))
+            await asyncio.sleep(_WATCH_SECONDS)
 
     def gone(self, server: str) -> Callable[[], bool] | None:
         """Return what tells whether a child has ended; None for a server that is none."""
