@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 MOST_FUNCTIONS: Final = 100
-_UNFIT: Final = re.compile(r"[^\w.-]+|\A\.+")
+_UNFIT: Final = re.compile(r"(?:\A\.|[^\w.-])[^\w-]*")
 
 
 class Profiler:
