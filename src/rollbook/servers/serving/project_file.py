@@ -1,14 +1,14 @@
 """The packages that a component's `pyproject.toml` asks for.
 
 Rules:
-* Places that `[tool.uv.sources]` gives take part; so do the overrides of `[tool.uv]`.
+* Places that `[tool.uv.sources]` gives take part, under the markers of both; so do the overrides of `[tool.uv]`.
 * Packages that a build computes cannot be told from the file, and that is said.
 
 Source: servers.md §2.3.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -43,23 +43,44 @@ def project_lines(path: Path) -> ProjectLines:
     if "dependencies" in _texts(project.get("dynamic")):
         return ProjectLines(unknown=f"{path} leaves its packages to its build; list them in a requirements.txt instead")
     places = {canonical(name): place for name, place in _table(uv, "sources").items()}
-    packages = tuple(_placed(line, places, path.parent) for line in _texts(project.get("dependencies")))
+    asked_for = _texts(project.get("dependencies"))
+    packages = tuple(placed for line in asked_for for placed in _placed(line, places, path.parent))
     return ProjectLines(packages, _texts(uv.get("override-dependencies")))
 
 
-def _placed(line: str, places: Mapping[str, object], folder: Path) -> str:
-    """Return `line` with the place that `[tool.uv.sources]` gives its package."""
+def _placed(line: str, sources: Mapping[str, object], folder: Path) -> Iterator[str]:
+    """Yield `line` with the places that `[tool.uv.sources]` gives its package.
+
+    Where a place counts under a marker of its own, the line stays beside it for wherever else.
+    """
     one = asked(line, folder)
-    place = places.get(one.name)
-    if not isinstance(place, dict):
-        return line
+    given = sources.get(one.name)
+    places = [place for place in (given if isinstance(given, list) else [given]) if isinstance(place, dict)]
+    addressed = [(place, address) for place in places if (address := _address(place, folder))]
+    if not addressed or any("marker" in place for place in places):
+        yield line
     extras = f"[{','.join(sorted(one.extras))}]" if one.extras else ""
-    revision = next((f"@{place[key]}" for key in _REVISIONS if key in place), "")
+    marker = line.partition(" ;" if one.place else ";")[2].strip()
+    for place, address in addressed:
+        when = _both(marker, str(place.get("marker", "")))
+        yield f"{one.name}{extras} @ {address}" + (f" ; {when}" if when else "")
+
+
+def _address(place: Mapping[str, object], folder: Path) -> str:
+    """Return the address that a source stands for; empty for one that has none, such as an index."""
     if "git" in place:
-        return f"{one.name}{extras} @ git+{place['git']}{revision}"
+        revision = next((f"@{place[key]}" for key in _REVISIONS if key in place), "")
+        below = f"#subdirectory={place['subdirectory']}" if "subdirectory" in place else ""
+        return f"git+{place['git']}{revision}{below}"
     if "path" in place:
-        return f"{one.name}{extras} @ {(folder / str(place['path'])).resolve().as_uri()}"
-    return f"{one.name}{extras} @ {place['url']}" if "url" in place else line
+        return (folder / str(place["path"])).resolve().as_uri()
+    return str(place.get("url", ""))
+
+
+def _both(*markers: str) -> str:
+    """Return the marker that holds where all of these do; an empty one always holds."""
+    given = [marker for marker in markers if marker]
+    return " and ".join(f"({marker})" for marker in given) if len(given) > 1 else "".join(given)
 
 
 def _table(told: Mapping[str, object], *keys: str) -> dict[str, object]:
