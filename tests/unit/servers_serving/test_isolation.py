@@ -138,6 +138,17 @@ async def test_missing_packages_are_all_named_with_the_ways_out(root, tmp_path, 
     assert "++ignore_requirements=true" in said
 
 
+async def test_credentials_of_missing_packages_are_not_shown(root):
+    folder = write_component(root, "colours")
+    (folder / "requirements.txt").write_text("surely-missing @ git+https://me:s3cret@example.test/p.git\n")
+    with pytest.raises(MissingPackageError) as caught:
+        await EmbeddedDeployment(configuration({"colours": {}})).start()
+    masked = "surely-missing @ git+https://****@example.test/p.git"
+    assert f"asks for {masked}." in str(caught.value)
+    assert f"pip install '{masked}'" in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
 async def test_packages_that_are_not_needed_after_all_may_be_missing(root):
     folder = write_component(root, "careless")
     (folder / "requirements.txt").write_text(NEEDY)

@@ -1,7 +1,8 @@
 import pytest
 
 from rollbook.errors import ConfigError
-from rollbook.servers.serving.requirements import needs_of
+from rollbook.servers.serving.requirement_lines import without_credentials
+from rollbook.servers.serving.requirements import missing_package, needs_of
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,59 @@ near = { path = "../near" }
         "plain>=1",
     )
     assert (needs.overrides, needs.field_names, needs.for_tests) == (("plain==2",), True, True)
+
+
+def test_places_of_uv_keep_when_a_package_is_asked_for_and_when_they_count(component):
+    folder = component(
+        pyproject="""
+[project]
+name = "tool"
+dependencies = [
+    "far[x]>=1; python_version < '3.9'",
+    "near ; sys_platform == 'linux' or sys_platform == 'win32'",
+    "either>=2",
+    "both; os_name == 'posix'",
+    "inner",
+]
+[tool.uv.sources]
+far = { git = "https://example.test/far.git", tag = "v1", subdirectory = "py" }
+near = { path = "near", marker = "python_version >= '3.11'" }
+either = [
+    { url = "https://example.test/a.whl", marker = "sys_platform == 'linux'" },
+    { index = "own", marker = "sys_platform != 'linux'" },
+]
+both = [{ index = "own" }]
+inner = { workspace = true }
+"""
+    )
+    near = (folder / "near").as_uri()
+    platforms = "sys_platform == 'linux' or sys_platform == 'win32'"
+    assert needs_of(folder).packages == (
+        "far[x] @ git+https://example.test/far.git@v1#subdirectory=py ; python_version < '3.9'",
+        f"near ; {platforms}",
+        f"near @ {near} ; ({platforms}) and (python_version >= '3.11')",
+        "either>=2",
+        "either @ https://example.test/a.whl ; sys_platform == 'linux'",
+        "both; os_name == 'posix'",
+        "inner",
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("pkg @ git+https://user:s3cret@example.test/p.git@main", "pkg @ git+https://****@example.test/p.git@main"),
+        ("git+https://s3cret@example.test/p.git@main", "git+https://****@example.test/p.git@main"),
+        ("p @ https://u:s3@cret@example.test/p.whl#a@b", "p @ https://****@example.test/p.whl#a@b"),
+        ("p @ https://example.test/p@1.whl", "p @ https://example.test/p@1.whl"),
+    ],
+)
+def test_a_line_is_shown_without_what_lets_its_owner_in(component, line, shown):
+    folder = component(requirements=f"{line}\n")
+    assert without_credentials(line) == shown
+    said = str(missing_package("pkg", folder))
+    assert "s3" not in said
+    assert shown in said
 
 
 def test_packages_that_a_build_computes_are_not_guessed(component):

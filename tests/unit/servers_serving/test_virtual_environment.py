@@ -3,6 +3,7 @@ import fcntl
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rollbook.errors import ConfigError, ServingError
@@ -66,10 +67,11 @@ async def test_an_environment_is_made_once_and_told_with_its_time(tmp_path):
 
 async def test_no_secret_is_on_a_command_line_or_for_others_to_read(tmp_path):
     recorded = Recorded()
-    await recorded.shop(tmp_path).python_for(CONTENTS, "tool")
+    contents = msgspec.structs.replace(CONTENTS, packages=("pkg @ git+https://me:open-sesame@example.test/p.git",))
+    await recorded.shop(tmp_path).python_for(contents, "tool")
     assert not any("open-sesame" in word for command in recorded.commands for word in command)
     assert not any("open-sesame" in line for line in recorded.lines)
-    place = tmp_path / CONTENTS.digest
+    place = tmp_path / contents.digest
     modes = [path.stat().st_mode & 0o077 for path in (place, place / "requirements.txt", place / "made.json")]
     assert modes == [0, 0, 0]
 

@@ -10,16 +10,15 @@ Source: servers.md §2.3.
 
 import asyncio
 import os
-import re
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
 from rollbook.servers.serving.child_process import log_tail, signal_group
+from rollbook.servers.serving.requirement_lines import without_credentials
 
 _HIDDEN: Final = ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX")
-_CREDENTIALS: Final = re.compile(r"(?P<scheme>\w+://)[^/\s@]+@")
 
 
 class RunCommand(Protocol):
@@ -58,4 +57,4 @@ async def run_command(command: Sequence[str], folder: Path, log: Path, variables
 
 def shown_tail(log: Path) -> str:
     """Return the last lines of a log as they may be shown."""
-    return _CREDENTIALS.sub(r"\g<scheme>****@", log_tail(log))
+    return without_credentials(log_tail(log))

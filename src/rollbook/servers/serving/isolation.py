@@ -22,6 +22,7 @@ from rollbook.config.roots import PARENT_DIR
 from rollbook.errors import ConfigError, MissingPackageError
 from rollbook.servers.serving.deployment import Tell
 from rollbook.servers.serving.own_distributions import NAMES, installed
+from rollbook.servers.serving.requirement_lines import without_credentials
 from rollbook.servers.serving.requirements import Needs, missing_names, needs_of
 
 
@@ -115,7 +116,7 @@ def refuse_unmet(config: Mapping[str, object] | DictConfig, components: Iterable
 def _ways_out(lacking: Sequence[Component]) -> str:
     lines = "; ".join(f"{one.needs.component} asks for {', '.join(one.lacking)}" for one in lacking)
     wanted = dict.fromkeys(text.partition(" (")[0] for one in lacking for text in one.lacking)
-    return (
+    return without_credentials(
         f"packages are missing: {lines}. Install them here (pip install {' '.join(map(shlex.quote, wanted))}), have an "
         f"environment made for them (--isolate), or, where they are not needed, go on without "
         f"(++{IGNORE_REQUIREMENTS_KEY}=true)"

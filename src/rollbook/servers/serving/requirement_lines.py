@@ -2,6 +2,7 @@
 
 Rules:
 * Comments go, continued lines are joined, and `-r` is followed; what lies beside a file is named by its absolute path.
+* A line may hold credentials; what is shown of one goes through `without_credentials`.
 * A line is taken apart only as far as its name, its extras and its place; versions are somebody else's business.
 
 Source: servers.md §2.3.
@@ -19,6 +20,7 @@ _EDITABLE: Final = re.compile(r"^(?:-e|--editable)[ =]+")
 _NAMED: Final = re.compile(
     r"^(?P<name>[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[(?P<extras>[^\]]*)\])?\s*(?:@\s*(?P<place>\S.*))?"
 )
+_CREDENTIALS: Final = re.compile(r"(?P<scheme>\w+://)[^/\s]+@")
 _PLACE: Final = re.compile(r"^(?P<place>[^\[\s;]+)(?:\[(?P<extras>[^\]]*)\])?")
 
 
@@ -77,6 +79,11 @@ def _of_place(text: str, folder: Path, *, editable: bool) -> Asked:
 
 def _absolute(place: str, folder: Path) -> str:
     return place if "://" in place else str((folder / place).resolve())
+
+
+def without_credentials(text: str) -> str:
+    """Return `text` as it may be shown: what stands before the host of an address is masked."""
+    return _CREDENTIALS.sub(r"\g<scheme>****@", text)
 
 
 def climbs(place: str) -> bool:

@@ -27,6 +27,7 @@ from rollbook.servers.serving.requirement_lines import (
     climbs,
     logical_lines,
     requirement_lines,
+    without_credentials,
 )
 
 _OWN: Final = "rollbook"
@@ -108,7 +109,7 @@ def missing_package(package: str, folder: Path) -> MissingPackageError:
     if package == NAMES_PACKAGE:
         return missing_names(component_name(folder))
     lines = _packages_listed(folder)
-    install = " ".join(shlex.quote(line) for line in lines) or package
+    install = without_credentials(" ".join(shlex.quote(line) for line in lines)) or package
     listed = not lines or canonical(package) in {asked(line, folder).name for line in lines}
     rest = "" if listed else f" (and {package} itself, which it does not list, where none of these brings it)"
     return MissingPackageError(

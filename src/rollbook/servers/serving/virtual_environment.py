@@ -28,6 +28,7 @@ from rollbook.servers.serving.deployment import Tell
 from rollbook.servers.serving.install_command import RunCommand, run_command, shown_tail
 from rollbook.servers.serving.installers import Installer
 from rollbook.servers.serving.own_distributions import sources_of
+from rollbook.servers.serving.requirement_lines import without_credentials
 
 _MARKER: Final = "made.json"
 _LOCK_POLL_SECONDS: Final = 0.2
@@ -59,7 +60,8 @@ class Contents(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         lines = [*self.own, *self.packages]
         rest = len(lines) - _SHOWN_LINES
-        return ", ".join(lines[:_SHOWN_LINES]) + (f" and {rest} more" if rest > 0 else "")
+        shown = without_credentials(", ".join(lines[:_SHOWN_LINES]))
+        return shown + (f" and {rest} more" if rest > 0 else "")
 
 
 class VirtualEnvironments(msgspec.Struct, frozen=True):
