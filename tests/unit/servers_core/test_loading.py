@@ -1,13 +1,16 @@
 import sys
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from omegaconf import OmegaConf
 
 from rollbook.config.instances import server_instances
 from rollbook.errors import MissingPackageError, ServingError
+from rollbook.servers.client import ServerClient
 from rollbook.servers.serving.loading import build_component, class_run_as_script
 from rollbook.servers.serving.requirement_lines import requirement_lines
-from unit.servers_core.stand_ins import APP, configuration, write_component
+from unit.servers_core.stand_ins import APP, HEAD, configuration, write_component
 
 MAIN = "if __name__ == '__main__':"
 
@@ -114,6 +117,52 @@ def test_a_name_of_the_field_that_is_not_there_is_named_with_file_and_line(root,
     with pytest.raises(ServingError, match=rf"wonders/app\.py:2 imports {told}") as caught:
         load(root, "wonders", f"\n{line}\n")
     assert not isinstance(caught.value, MissingPackageError)
+
+
+READS = APP.replace("favourite: str", "favourite: str = open('colour.txt').read()  #").replace(
+    "app = FastAPI()", "app = FastAPI(title=open('colour.txt').read())"
+)
+
+
+def built(root, name, source):
+    (write_component(root, name, source) / "colour.txt").write_text("moss")
+    (instance,) = server_instances(configuration({name: {}}))
+    config = {"host": "127.0.0.1", "port": 1, "entrypoint": "app.py", "name": name}
+    client = ServerClient(HEAD, OmegaConf.create({}))
+    return build_component(
+        instance, lambda served: served(config=served.config_class()(**config), server_client=client).setup_webserver()
+    )
+
+
+def test_a_component_is_loaded_and_built_in_its_own_folder(root, monkeypatch, tmp_path_factory):
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    here = Path.cwd()
+    assert built(root, "at_home", READS).title == "moss"
+    assert Path.cwd() == here
+    assert str(root / "resources_servers" / "at_home") not in sys.path
+
+
+@pytest.mark.parametrize("ending", ["1 / 0", "raise SystemExit", "raise KeyboardInterrupt"])
+def test_a_component_that_fails_leaves_the_working_directory_as_it_was(root, ending):
+    here = Path.cwd()
+    with pytest.raises((ServingError, KeyboardInterrupt)):
+        load(root, f"leaver_{len(ending)}", f"import os\nos.chdir('/')\n{ending}\n")
+    assert Path.cwd() == here
+
+
+def test_a_component_that_ships_is_built_where_the_run_was_started(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (instance,) = server_instances(configuration({"mcqa": {}}))
+    assert build_component(instance, lambda _: Path.cwd()) == tmp_path
+
+
+@pytest.mark.parametrize(("name", "told"), [("colour.txt", True), ("/no/such/colour.txt", False)])
+def test_a_relative_path_that_is_not_found_is_answered_with_servers_in_processes(root, name, told):
+    with pytest.raises(ServingError, match=r"cannot be built .*FileNotFoundError: .*colour\.txt'") as caught:
+        load(root, f"pathless_{told}", f"open({name!r})\n")
+    assert ("--serve processes" in str(caught.value)) is told
 
 
 def test_a_sibling_that_no_root_holds_is_no_missing_package(root):

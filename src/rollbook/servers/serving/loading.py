@@ -2,6 +2,7 @@
 
 Rules:
 * An `app.py` is loaded by its path, under the module name `<type>.<implementation>.<stem>`; once per path.
+* A component that does not ship is loaded and built with its own folder as the working directory.
 * Modules that lie beside it are its own: another component may have modules of the same name.
 * The class is the one whose `run_webserver()` the file calls when it is run; the text is read, nothing is guessed.
 * Whatever a component raises while it is loaded or built becomes one error that names instance, file and line.
@@ -26,6 +27,7 @@ from rollbook.config.roots import put_roots_on_import_path
 from rollbook.config.types import ServerInstanceConfig
 from rollbook.errors import RollbookError, ServingError
 from rollbook.servers.base import SimpleServer
+from rollbook.servers.serving.own_folder import in_own_folder, relative_path_hint
 
 Built = TypeVar("Built")
 _loaded: Final[dict[Path, ModuleType]] = {}
@@ -46,8 +48,10 @@ def build_component(instance: ServerInstanceConfig, make: Callable[[type[SimpleS
             f"{instance.entrypoint} under any search root; check the name, or add its root with --search-dir"
         )
     name = f"{instance.server_type}.{instance.implementation}.{path.stem}"
+    put_roots_on_import_path()
     try:
-        return make(served_class(load_module(path.resolve(), name), path))
+        with in_own_folder(path.parent):
+            return make(served_class(load_module(path.resolve(), name), path))
     except RollbookError:
         raise
     except (Exception, SystemExit) as error:
@@ -64,7 +68,6 @@ def load_module(path: Path, name: str) -> ModuleType:
         _loaded[path] = known
         sys.modules.setdefault(name, known)
         return known
-    put_roots_on_import_path()
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ServingError(f"{path} is no Python file; check the entrypoint of {name}")
@@ -101,7 +104,8 @@ def component_failure(error: BaseException, instance: str, path: Path) -> Servin
         if Path(frame.filename).resolve() == path.resolve()
     ]
     where = f"{path}:{lines[-1]}" if lines else str(path)
-    return ServingError(f"server {instance!r} cannot be built ({where}): {type(error).__name__}: {error}")
+    hint = relative_path_hint(error)
+    return ServingError(f"server {instance!r} cannot be built ({where}): {type(error).__name__}: {error}{hint}")
 
 
 @contextmanager
