@@ -5,11 +5,14 @@ Rules:
 * Roots are: the extra ones of the environment, the current directory, the components that come with the package.
 * A path to read is also tried where Python imports components from, so that code finds the files beside it however
   it was started.
+* A folder that is named to be searched has to be there and hold something that is looked for; a variable's root that is
+  not there is told once.
 * A message about a missing file lists the roots that were searched and the names that come close.
 
 Source: servers.md §1.1.
 """
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +20,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from rollbook.config.names import EXTRA_ROOTS_ENV_VAR_NAMES
+from rollbook.config.names import EXTRA_ROOTS_ENV_VAR_NAMES, SERVER_TYPES
 from rollbook.errors import ConfigPathNotFoundError
 
 ROOT_DIR: Final = Path(__file__).resolve().parent.parent
@@ -27,6 +30,12 @@ PARENT_DIR: Final = ROOT_DIR / "components"
 WORKING_DIR: Final = Path.cwd()
 CACHE_DIR: Final = WORKING_DIR / "cache"
 RESULTS_DIR: Final = WORKING_DIR / "results"
+_LOG: Final = logging.getLogger(__name__)
+_SHELVES: Final = (*SERVER_TYPES, "environments", "benchmarks")
+_LOOKED_FOR: Final = ("*.yaml", "*.yml", "*.jsonl", "*.py", "*/__init__.py", "*/*.jsonl")
+_OF_A_COMPONENT: Final = ("app.py", "configs", "config.yaml")
+_USAGE_EXIT_CODE: Final = 2
+_told_absent: Final[set[str]] = set()
 
 
 def search_roots(extra: Sequence[str] = ()) -> tuple[Path, ...]:
@@ -39,13 +48,13 @@ def add_search_dirs(dirs: Sequence[str]) -> None:
     """Put `dirs` before the other roots, for this process and those it starts.
 
     Raises:
-        ConfigPathNotFoundError: a folder that does not exist.
+        ConfigPathNotFoundError: a folder that does not exist, or holds nothing that is looked for (exit code 2).
 
     """
+    _tell_absent_roots()
     absolute = [str(Path(folder).absolute()) for folder in dirs]
     for folder in absolute:
-        if not Path(folder).is_dir():
-            raise ConfigPathNotFoundError(f"no folder {folder} to search; check --search-dir")
+        _refuse_what_is_no_root(Path(folder))
     variable = EXTRA_ROOTS_ENV_VAR_NAMES[0]
     present = [root for root in os.environ.get(variable, "").split(os.pathsep) if root]
     if absolute:
@@ -121,6 +130,44 @@ def _read_roots() -> tuple[Path, ...]:
     imported = [Path(entry).absolute() for entry in sys.path if entry]
     shelves = [root for root in imported if (root / "resources_servers").is_dir()]
     return tuple(dict.fromkeys([*first, *shelves, own]))
+
+
+def _refuse_what_is_no_root(folder: Path) -> None:
+    if not folder.is_dir():
+        raise _no_root(f"no folder {folder} to search; check --search-dir")
+    above = _root_above(folder)
+    if _holds_a_shelf(folder) or (above is None and any(any(folder.glob(kind)) for kind in _LOOKED_FOR)):
+        return
+    shelves = ", ".join(f"{shelf}/" for shelf in _SHELVES)
+    hint = f"did you mean {above}?" if above else "name the folder that holds them, or one with files that you name"
+    raise _no_root(f"--search-dir {folder} holds none of {shelves}; {hint}")
+
+
+def _holds_a_shelf(folder: Path) -> bool:
+    return any((folder / shelf).is_dir() for shelf in _SHELVES)
+
+
+def _root_above(folder: Path) -> Path | None:
+    """Return the root that a shelf or a component's folder lies in; None where `folder` is neither."""
+    if folder.name in _SHELVES:
+        return folder.parent
+    above = next((parent for parent in list(folder.parents)[:2] if parent.name in _SHELVES), None)
+    return above.parent if above and any((folder / sign).exists() for sign in _OF_A_COMPONENT) else None
+
+
+def _no_root(words: str) -> ConfigPathNotFoundError:
+    error = ConfigPathNotFoundError(words)
+    error.exit_code = _USAGE_EXIT_CODE
+    return error
+
+
+def _tell_absent_roots() -> None:
+    """Warn of the roots that a variable names and that are not there, once in a process."""
+    for variable in EXTRA_ROOTS_ENV_VAR_NAMES:
+        for root in filter(None, os.environ.get(variable, "").split(os.pathsep)):
+            if root not in _told_absent and not Path(root).is_dir():
+                _told_absent.add(root)
+                _LOG.warning("%s names %s, which is no folder; it is not searched. Mend the variable.", variable, root)
 
 
 def _roots_of_environment() -> list[str]:

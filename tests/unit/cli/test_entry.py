@@ -28,7 +28,7 @@ from rollbook.errors import ConfigError, IncompleteEvaluationError
         (["--json", "env", "start"], 2),
         (["eval", "run", "stray"], 2),
         (["eval", "run", "--resources-server", "no_such_server"], 2),
-        (["eval", "run", "--search-dir", "/no/such/folder"], 1),
+        (["eval", "run", "--search-dir", "/no/such/folder"], 2),
     ],
 )
 def test_the_exit_code_says_what_went_wrong(arguments, code, capsys):

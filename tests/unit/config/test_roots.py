@@ -71,9 +71,44 @@ def test_added_folders_come_first_and_reach_children(write, here, monkeypatch):
 
 
 def test_a_folder_to_search_must_be_there(monkeypatch):
-    with pytest.raises(ConfigPathNotFoundError, match=r"no folder .*nowhere to search; check --search-dir"):
+    with pytest.raises(ConfigPathNotFoundError, match=r"no folder .*nowhere to search; check --search-dir") as caught:
         add_search_dirs(["nowhere"])
+    assert caught.value.exit_code == 2
     assert "NEMO_GYM_EXTRA_ROOTS" not in os.environ
+
+
+@pytest.mark.parametrize("deep", ["resources_servers", "environments/colours", "benchmarks/group/sums"])
+def test_a_folder_that_lies_in_a_root_is_answered_with_the_root(deep, write, here):
+    write(f"suite/{deep}/config.yaml")
+    with pytest.raises(ConfigPathNotFoundError, match=rf"{deep} holds none of .*; did you mean {here / 'suite'}\?"):
+        add_search_dirs([f"suite/{deep}"])
+
+
+def test_a_folder_that_holds_nothing_to_be_found_is_refused(write):
+    write("other/deep/notes.txt")
+    with pytest.raises(
+        ConfigPathNotFoundError, match=r"other holds none of resources_servers/, .*benchmarks/; name the"
+    ):
+        add_search_dirs(["other"])
+
+
+@pytest.mark.parametrize(
+    "held", ["mine.yaml", "data/rows.jsonl", "driver.py", "drivers/__init__.py", "environments/a/x"]
+)
+def test_a_folder_with_files_that_can_be_named_is_searched(held, write, here, monkeypatch):
+    monkeypatch.setenv("NEMO_GYM_EXTRA_ROOTS", "")
+    write(f"extra/{held}")
+    searched = here / "extra" if held.count("/") < 3 else (here / "extra" / held).parent
+    add_search_dirs([str(searched)])
+    assert search_roots()[0] == searched
+
+
+def test_a_root_of_a_variable_that_is_not_there_is_told_once(here, monkeypatch, caplog):
+    monkeypatch.setenv("ROLLBOOK_EXTRA_ROOTS", str(here / "gone"))
+    add_search_dirs([])
+    add_search_dirs([])
+    (warning,) = caplog.messages
+    assert warning.startswith(f"ROLLBOOK_EXTRA_ROOTS names {here / 'gone'}, which is no folder")
 
 
 @pytest.mark.parametrize(
