@@ -1,5 +1,6 @@
 """A resources server with tools of every shape, and a client that asks it over plain HTTP."""
 
+import json
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -88,7 +89,7 @@ async def asked(app):
 async def rpc(client, method, params=None, token=None, **options):
     headers = {**ACCEPT, **({"X-NeMo-Gym-Session-Token": token} if token else {})}
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}, **options}
-    reply = await client.post("/mcp", headers=headers, json=message)
+    reply = await client.post("/mcp", headers=headers, content=json.dumps(message))
     return reply.json()
 
 

@@ -2,7 +2,9 @@
 
 Rules:
 * The handler sees a request of its session and nothing else of the client's: no cookie, no header.
-* What the model is to read (a refusal, arguments that do not fit) is a result with `isError`; a defect is raised.
+* What the model is to read (a refusal, arguments that do not fit, an answer that no message can carry) is a result
+  with `isError`; a defect is raised.
+* A large answer is sent once, as text: every client reads that.
 
 Source: servers.md §8.6.
 """
@@ -11,7 +13,6 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
@@ -20,10 +21,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import Message
 
+from rollbook.servers.mcp.json_text import read_json, written_json
 from rollbook.servers.mcp.tools import MCPTool
 from rollbook.servers.session_key import SESSION_ID_KEY
 
 _ERROR: Final = 400
+_MOST_TWICE: Final = 1 << 16
 
 
 async def called(tool: MCPTool, arguments: Mapping[str, Any], session_id: str, app: FastAPI) -> dict[str, Any]:
@@ -37,7 +40,7 @@ async def called(tool: MCPTool, arguments: Mapping[str, Any], session_id: str, a
             else await run_in_threadpool(handler, **given)
         )
     except HTTPException as refused:
-        return failed(refused.detail if isinstance(refused.detail, str) else _text(refused.detail))
+        return _encoded(refused.detail, is_error=True)
     except (RequestValidationError, ValidationError) as wrong:
         return failed("; ".join(_told(detail) for detail in wrong.errors()))
     return _result(answer)
@@ -79,7 +82,7 @@ def _request(tool: MCPTool, arguments: Mapping[str, Any], session_id: str, app: 
         "path_params": {parameter.name: tool.path_value for parameter in tool.route.dependant.path_params},
         "session": {SESSION_ID_KEY: session_id},
     }
-    sent: list[Message] = [{"type": "http.request", "body": orjson.dumps(dict(arguments)), "more_body": False}]
+    sent: list[Message] = [{"type": "http.request", "body": written_json(dict(arguments)), "more_body": False}]
 
     async def receive() -> Message:
         return sent.pop() if sent else {"type": "http.disconnect"}
@@ -88,27 +91,31 @@ def _request(tool: MCPTool, arguments: Mapping[str, Any], session_id: str, app: 
 
 
 def _result(answer: Any) -> dict[str, Any]:
-    refused = False
-    if isinstance(answer, Response):
-        refused = answer.status_code >= _ERROR
-        answer = _sent(bytes(answer.body))
-    plain = answer if isinstance(answer, str) else jsonable_encoder(answer)
-    text = plain if isinstance(plain, str) else _text(plain)
-    result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": refused}
-    if isinstance(plain, dict):
+    if not isinstance(answer, Response):
+        return _encoded(answer, is_error=False)
+    body = getattr(answer, "body", None)
+    if body is None:
+        return failed("this tool streams its answer, which has no place in a message: call it over plain HTTP")
+    return _encoded(_sent(bytes(body)), is_error=answer.status_code >= _ERROR)
+
+
+def _encoded(answer: Any, *, is_error: bool) -> dict[str, Any]:
+    try:
+        plain = answer if isinstance(answer, str) else jsonable_encoder(answer)
+        text = plain if isinstance(plain, str) else written_json(plain).decode()
+    except (ValueError, RecursionError) as error:
+        return failed(f"the tool's answer is no JSON: {error}")
+    result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": is_error}
+    if isinstance(plain, dict) and len(text) <= _MOST_TWICE:
         result["structuredContent"] = plain
     return result
 
 
 def _sent(body: bytes) -> Any:
     try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
+        return read_json(body)
+    except ValueError:
         return body.decode(errors="replace")
-
-
-def _text(value: Any) -> str:
-    return orjson.dumps(value).decode()
 
 
 def _told(detail: Mapping[str, Any]) -> str:
