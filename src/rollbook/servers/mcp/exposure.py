@@ -149,12 +149,12 @@ class _Verifying(msgspec.Struct, frozen=True):
 
     async def around(self, call: _Call) -> Any:
         body = call.body
-        shown, written = with_tool_names(body, self.tools, self.server.normalize_tool_name)
-        if not written:
+        shown, calls = with_tool_names(body, self.tools, self.server.normalize_tool_name)
+        if not calls:
             return await call.answer()
         names = {name: shown if value is body else value for name, value in call.arguments.items()}
         answer = await _Call(call.route, names, call.request).answer()
-        return restored_names(answer, body, written)
+        return restored_names(answer, calls)
 
 
 def _replace(app: FastAPI, path: str, around: Around) -> None:
