@@ -24,7 +24,12 @@ _chosen: Final = flags(
     _suite("--agent-type", "suites_of_agents", "an agent"),
     _suite("--model-type", "suites_of_models", "a model server"),
     _suite("--benchmark", "suites_of_benchmarks", "a benchmark"),
-    click.option("--all", "all_servers", is_flag=True, help="Run the test suite of every server of the search roots."),
+    click.option(
+        "--all",
+        "all_servers",
+        is_flag=True,
+        help="Run the test suite of every server of the roots, of --search-dir alone where it is given.",
+    ),
     click.option("--kind", type=click.Choice(["environment", "benchmark"]), help="The shelf on which NAME lies."),
     click.option(
         "--update-expected", is_flag=True, help="Write what NAME's verifier gives into its cases, instead of comparing."

@@ -34,8 +34,9 @@ _ATTRIBUTES: Final = ("tests", "failures", "errors", "skipped")
 class SuiteRun(msgspec.Struct, frozen=True):
     """What a component's tests came to.
 
-    `problem` says why they could not be run, or not to their end; `untested` that there are none. `data` says what is
-    wrong with its example data, where that was asked for.
+    `problem` says why they could not be run, or not to their end; `untested` that there are none, `lacking` that
+    packages which the component needs are missing here. `data` says what is wrong with its example data, where that
+    was asked for.
     """
 
     component: str
@@ -46,6 +47,7 @@ class SuiteRun(msgspec.Struct, frozen=True):
     problem: str = ""
     tail: str = ""
     untested: bool = False
+    lacking: bool = False
     data: tuple[str, ...] = ()
 
     @property

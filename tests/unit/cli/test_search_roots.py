@@ -128,6 +128,22 @@ def test_a_suite_that_fails_is_shown_and_example_data_that_are_not_whole_are_nam
     assert "2 suites: 0 whole, 1 not, 1 without tests; 0 passed, 1 failed" in out
 
 
+def test_all_servers_of_a_folder_are_tested_but_for_those_whose_packages_are_missing(tmp_path, said):
+    root, _ = with_requirement(tmp_path, "# no more")
+    needy = root / "resources_servers" / "needy"
+    needy.mkdir()
+    (needy / "app.py").write_text("")
+    (needy / "requirements.txt").write_text("surely-missing>=2\n")
+    code, out, err = said("env", "test", "--search-dir", str(root), "--all")
+    assert code == 0, err
+    assert "- resources_servers/needy  packages are missing: resources_servers/needy asks for surely-missing>=2" in out
+    assert "✓ resources_servers/count_letters  3 passed" in out
+    assert "2 suites: 1 whole, 0 not, 0 without tests, 1 without their packages; 3 passed" in out
+    code, _, err = said("env", "test", "--search-dir", str(root), "--all", "--resources-server", "needy")
+    assert code == 1
+    assert "needy asks for surely-missing>=2" in err
+
+
 @pytest.mark.parametrize("name", [["--kind", "environment", "count_letters"], ["count_letters"]])
 def test_the_verifier_of_an_environment_is_checked_by_its_cases(said, name):
     code, out, err = said("env", "test", "--search-dir", str(FIELD), *name, "--json")
