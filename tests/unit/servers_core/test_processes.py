@@ -116,6 +116,26 @@ async def test_a_server_that_dies_at_start_is_reported_with_its_exit_code_and_th
         socket.create_connection(("127.0.0.1", config.colours.resources_servers.colours.port), timeout=1)
 
 
+async def test_a_server_that_died_while_others_worked_is_told_at_the_end_unless_it_was_before(root, tmp_path):
+    dying = APP.replace('print("asked")', "__import__('os')._exit(7 if self.config.favourite == 'teal' else 9)")
+    write_component(root, "fainting", dying)
+    config = configuration({"fainting": {}, "leaving": {"implementation": "fainting", "favourite": "grey"}})
+    told = []
+    async with ProcessDeployment(config, tmp_path / "logs", tell=told.append) as deployment:
+        for name in ("leaving", "fainting"):
+            with pytest.raises(SendFailed):
+                await deployment.send(name, "/run", b"{}")
+            if name == "leaving":
+                with pytest.raises(ServerDiedError, match=r"'leaving' ended on its own with exit code 9"):
+                    await deployment.watch()
+        assert await until(lambda: all(process.exit_code is not None for process in deployment.processes), 10)
+        assert told == []
+    (text,) = told
+    assert text.startswith(
+        f"server 'fainting' ended on its own with exit code 7; the end of {tmp_path}/logs/fainting.log"
+    )
+
+
 async def test_a_server_that_lacks_a_package_is_reported_with_the_line_that_installs_it(root, tmp_path):
     folder = write_component(root, "needy_child", "import surely_missing.sub\n")
     (folder / "requirements.txt").write_text("surely-missing>=2\n")

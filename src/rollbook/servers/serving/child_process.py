@@ -128,8 +128,6 @@ class ServerProcess:
 
         It is a `MissingPackageError` when the server ended because a package is not installed.
         """
-        code = self.exit_code
-        how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
         tail = log_tail(self.log_file)
         said = _OWN_WORDS.search(tail)
         if said is not None:
@@ -140,6 +138,13 @@ class ServerProcess:
         package = _NO_MODULE.search(tail)
         if package is not None and package["name"] not in SERVER_TYPES:
             return missing_package(package["name"], self.instance.dir_path)
+        return self.ended(when)
+
+    def ended(self, when: str) -> ServerDiedError:
+        """Return the same for a server that had come up: what its log says of imports did not end it."""
+        code = self.exit_code
+        how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
+        tail = log_tail(self.log_file)
         return ServerDiedError(f"server {self.name!r} ended {when} with {how}; the end of {self.log_file}:\n{tail}")
 
     def signal_group(self, number: signal.Signals) -> None:

@@ -58,13 +58,8 @@ class IsolatedServers:
         self._watching = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> None:
-        """Tell every child that ends on its own, once each, until none is left."""
-        told: set[str] = set()
-        while len(told) < len(self._group.processes):
-            for process in self._group.processes:
-                if process.exit_code is not None and process.name not in told:
-                    told.add(process.name)
-                    _LOG.error("%s", process.death("on its own"))
+        while True:
+            self._group.tell_ended(_tell)
             await asyncio.sleep(_WATCH_SECONDS)
 
     def gone(self, server: str) -> Callable[[], bool] | None:
@@ -76,4 +71,10 @@ class IsolatedServers:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait({self._watching})
+            self._group.tell_ended(_tell)
+            self._watching = None
         await self._group.close()
+
+
+def _tell(text: str) -> None:
+    _LOG.error("%s", text)

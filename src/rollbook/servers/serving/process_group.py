@@ -2,6 +2,7 @@
 
 Rules:
 * A server that ends while others start is reported with the end of its log.
+* One that ends on its own later is told once, by whichever looks first.
 * Stopping is orderly: an interrupt to each process group, a second of grace, then the end of whoever is left.
 * Nobody is signalled but who was started here.
 
@@ -43,6 +44,7 @@ class ProcessGroup:
         self._addresses = AddressBook(global_config_dict)
         self._pipe: LauncherPipe | None = None
         self._processes: dict[str, ServerProcess] = {}
+        self._told: set[str] = set()
 
     @property
     def processes(self) -> Sequence[ServerProcess]:
@@ -133,7 +135,15 @@ class ProcessGroup:
         """Raise `ServerDiedError` if a server has ended on its own."""
         for process in self.processes:
             if process.exit_code is not None:
+                self._told.add(process.name)
                 raise process.death("on its own")
+
+    def tell_ended(self, tell: Callable[[str], None]) -> None:
+        """Tell of every server that had come up and has ended on its own, unless that was told before."""
+        for process in self.processes:
+            if process.exit_code is not None and process.name not in self._told:
+                self._told.add(process.name)
+                tell(str(process.ended("on its own")))
 
     async def close(self) -> None:
         """Stop every server, and what they started."""

@@ -3,6 +3,7 @@
 Rules:
 * Nothing starts before every port is known to be free.
 * A server that ends while others start ends them all.
+* One that ended on its own since is told when the deployment is closed, unless `check` told it before.
 
 Source: servers.md §2.1, §2.3.
 """
@@ -53,7 +54,7 @@ class ProcessDeployment:
     """Servers that run as processes on this machine. Logs go to `<log_dir>/<instance>.log`.
 
     `connect_grace`, `connect_seconds` and `max_reply_bytes` are those of `Poster`. `on_spawned` is told the processes
-    as soon as they exist, before they answer; `tell` what is installed for them.
+    as soon as they exist, before they answer; `tell` what is installed for them, and who of them ended on its own.
     """
 
     def __init__(
@@ -169,6 +170,8 @@ class ProcessDeployment:
 
     async def close(self) -> None:
         """Stop the head server and every server, and what they started."""
+        if self.ready:
+            self._group.tell_ended(self._tell)
         self.ready = False
         await self._group.close()
         if self._head is not None:
