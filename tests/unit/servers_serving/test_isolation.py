@@ -179,7 +179,7 @@ async def test_an_environment_is_asked_of_the_installer_with_ours_and_the_compon
     (folder / "overrides.txt").write_text("Surely_Missing==7\nelse==1\n")
     commands, told = [], []
 
-    async def run(command, folder, log, variables):
+    async def run(command, folder, log, variables, held):
         commands.append((tuple(command), variables))
         return 0
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from rollbook.servers.serving import own_distributions
-from rollbook.servers.serving.own_distributions import how_to_install_names, installed, own_lines, sources_of
+from rollbook.servers.serving.own_distributions import how_to_install_names, installed, own_lines
 
 
 @pytest.fixture
@@ -56,11 +56,6 @@ def test_the_names_are_installed_from_the_folder_that_ours_came_from(as_if_insta
     names.mkdir(parents=True)
     (names / "pyproject.toml").write_text("")
     assert how_to_install_names() == f"pip install {names}"
-
-
-def test_the_project_file_of_a_folder_tells_that_its_packages_changed(tmp_path):
-    (tmp_path / "pyproject.toml").write_text("")
-    assert sources_of([f"-e {tmp_path}[math]", "rollbook==9.9", "x @ file:///y"]) == (tmp_path / "pyproject.toml",)
 
 
 def test_what_is_not_installed_is_none():

@@ -1,6 +1,8 @@
 import asyncio
 import fcntl
 import os
+import signal
+import sys
 from pathlib import Path
 
 import msgspec
@@ -9,6 +11,7 @@ import pytest
 from rollbook.errors import ConfigError, ServingError
 from rollbook.servers.http.waiting import until
 from rollbook.servers.serving import installers
+from rollbook.servers.serving.child_process import signal_group
 from rollbook.servers.serving.install_command import run_command
 from rollbook.servers.serving.installers import Uv, VenvAndPip, installer
 from rollbook.servers.serving.virtual_environment import Contents, VirtualEnvironments
@@ -30,7 +33,7 @@ class Recorded:
         self.going_on = asyncio.Event()
         self.going_on.set()
 
-    async def __call__(self, command, folder, log, variables):
+    async def __call__(self, command, folder, log, variables, held):
         self.commands.append(tuple(command))
         await self.going_on.wait()
         (folder / "venv").mkdir(exist_ok=True)
@@ -131,6 +134,64 @@ async def test_an_interrupted_making_leaves_nothing_that_counts(tmp_path):
     assert not (tmp_path / CONTENTS.digest / "made.json").exists()
 
 
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from rollbook.servers.serving.virtual_environment import Contents, VirtualEnvironments
+
+class Slow:
+    name = "slow"
+    def commands(self, python, venv, inside, requirements, overrides):
+        return (("/bin/sh", "-c", f"echo $$ > {venv}.pid; read line < {sys.argv[1]}; echo late > {venv}.late"),)
+
+contents = Contents((), ("tiktoken",), (), (), "py", "3")
+asyncio.run(VirtualEnvironments(Path(sys.argv[2]), Slow(), print).python_for(contents, "tool"))
+"""
+
+
+async def test_an_installer_that_outlives_its_process_is_waited_for(tmp_path):
+    gate, folder, recorded = tmp_path / "gate", tmp_path / "environments", Recorded()
+    os.mkfifo(gate)
+    contents = Contents((), ("tiktoken",), (), (), "py", "3")
+    place = folder / contents.digest
+    started = place / "venv.pid"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", KILLED, str(gate), str(folder)), stdout=asyncio.subprocess.DEVNULL
+    )
+    try:
+        assert await until(lambda: started.is_file() and bool(started.read_text()), 30)
+    finally:
+        process.kill()
+        await process.wait()
+    try:
+        with pytest.raises(ServingError, match="another process has been making the environment of tool"):
+            await recorded.shop(folder, patience=0.0).python_for(contents, "tool")
+        assert started.is_file()
+    finally:
+        waiting = os.open(gate, os.O_RDWR)
+        os.write(waiting, b"go on\n")
+    await recorded.shop(folder).python_for(contents, "tool")
+    os.close(waiting)
+    assert not (place / "venv.late").exists()
+    assert len(recorded.commands) == 2
+
+
+async def test_what_an_installer_leaves_running_keeps_nobody_from_its_environment(tmp_path):
+    kept = []
+
+    class Leaving(Recorded):
+        async def __call__(self, command, folder, log, variables, held):
+            kept.extend(map(os.dup, held))
+            return await super().__call__(command, folder, log, variables, held)
+
+    failing = Leaving(code=3)
+    with pytest.raises(ServingError, match="exit code 3"):
+        await failing.shop(tmp_path).python_for(CONTENTS, "tool")
+    await Recorded().shop(tmp_path, patience=0.0).python_for(CONTENTS, "tool")
+    for descriptor in kept:
+        os.close(descriptor)
+
+
 async def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ServingError, match=r"file/here.*\+\+cache_dir=<folder>"):
@@ -151,14 +212,6 @@ def test_whatever_goes_into_an_environment_is_part_of_its_name(other):
     given = {name: getattr(CONTENTS, name) for name in Contents.__struct_fields__}
     assert Contents(**given).digest == CONTENTS.digest
     assert Contents(**{**given, **other}).digest != CONTENTS.digest
-
-
-def test_a_folder_of_ours_whose_project_file_changed_makes_another_environment(tmp_path):
-    (tmp_path / "pyproject.toml").write_text("one")
-    contents = Contents((f"-e {tmp_path}",), (), (), (), "py", "3.11")
-    before = contents.digest
-    (tmp_path / "pyproject.toml").write_text("two")
-    assert contents.digest != before
 
 
 def test_pip_takes_overrides_as_bounds():
@@ -203,8 +256,11 @@ async def test_a_cancelled_command_ends_with_all_that_it_started(tmp_path):
     log = tmp_path / "log"
     assert await until(lambda: log.is_file() and len(log.read_text().split()) > 1, 10)
     _, shell = log.read_text().split()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(shell), 0)
+    try:
+        running.cancel()
+        await asyncio.wait({running}, timeout=10)
+        assert running.cancelled(), "the command goes on"
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(shell), 0)
+    finally:
+        signal_group(int(shell), signal.SIGKILL)

@@ -22,14 +22,26 @@ _HIDDEN: Final = ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX")
 
 
 class RunCommand(Protocol):
-    """Runs `command` in `folder` with `variables` added, appends what it says to `log`, and returns its exit code."""
+    """Runs `command` in `folder` with `variables` added, appends what it says to `log`, and returns its exit code.
 
-    async def __call__(self, command: Sequence[str], folder: Path, log: Path, variables: Mapping[str, str]) -> int:
+    It and all that it starts hold the descriptors `held` open, as long as any of them lives.
+    """
+
+    async def __call__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        log: Path,
+        variables: Mapping[str, str],
+        held: Sequence[int] = (),
+    ) -> int:
         """Return the exit code."""
         ...
 
 
-async def run_command(command: Sequence[str], folder: Path, log: Path, variables: Mapping[str, str]) -> int:
+async def run_command(
+    command: Sequence[str], folder: Path, log: Path, variables: Mapping[str, str], held: Sequence[int] = ()
+) -> int:
     """Run a command to its end; see `RunCommand`.
 
     Raises:
@@ -46,6 +58,7 @@ async def run_command(command: Sequence[str], folder: Path, log: Path, variables
             stdout=output,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=held,
         )
     try:
         return await process.wait()

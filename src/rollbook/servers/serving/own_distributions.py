@@ -47,12 +47,6 @@ def installed(name: str) -> Distribution | None:
         return None
 
 
-def sources_of(lines: Iterable[str]) -> tuple[Path, ...]:
-    """Return the project files of those of `lines` that name a folder: what is installed from it may change."""
-    folders = (Path(line.removeprefix("-e ").partition("[")[0]) for line in lines if "@" not in line)
-    return tuple(folder / "pyproject.toml" for folder in folders if (folder / "pyproject.toml").is_file())
-
-
 def how_to_install_names() -> str:
     """Return the command that installs the import names of NeMo Gym."""
     ours = installed(OWN)

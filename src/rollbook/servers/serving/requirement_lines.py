@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-_FILE_OPTION: Final = re.compile(r"^(?P<flag>-r|--requirement|-c|--constraint)[ =]*(?P<path>\S+)$")
+_FILE_OPTION: Final = re.compile(r"^(?P<flag>-r|--requirement|-c|--constraint)[ =]*(?P<path>\S.*)$")
 _EDITABLE: Final = re.compile(r"^(?:-e|--editable)[ =]+")
 _NAMED: Final = re.compile(
     r"^(?P<name>[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[(?P<extras>[^\]]*)\])?\s*(?:@\s*(?P<place>\S.*))?"
@@ -51,7 +51,23 @@ def logical_lines(path: Path) -> Iterator[str]:
         elif other["flag"] in {"-r", "--requirement"}:
             yield from logical_lines(path.parent / other["path"])
         else:
-            yield f"-c {(path.parent / other['path']).resolve()}"
+            yield f"-c {_absolute(other['path'], path.parent)}"
+
+
+def named_files(option: str) -> Iterator[Path]:
+    """Yield the file that an option of a requirements file names, and those that it includes."""
+    named = _FILE_OPTION.match(option)
+    waiting = [Path(named["path"])] if named else []
+    seen: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        if path in seen or not path.is_file():
+            continue
+        seen.add(path)
+        yield path
+        lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+        included = (_FILE_OPTION.match(re.sub(r"\s#.*", "", line).strip()) for line in lines)
+        waiting.extend(path.parent / other["path"] for other in included if other)
 
 
 def asked(line: str, folder: Path) -> Asked:
@@ -64,7 +80,12 @@ def asked(line: str, folder: Path) -> Asked:
     if found is None:
         return Asked(line)
     place = (found["place"] or "").partition(" ;")[0].strip()
-    text = f"-e {_absolute(place, folder)}" if editable and place else rest
+    editable_place = editable is not None and bool(place)
+    text = f"-e {_absolute(place, folder)}" if editable_place else rest
+    if place and "://" not in place and not editable_place:
+        where = (folder / place.removeprefix("file:")).resolve().as_uri()
+        text = rest[: found.start("place")] + rest[found.start("place") :].replace(place, where, 1)
+        place = where
     return Asked(text, canonical(found["name"]), _extras(found["extras"]), place, editable is not None)
 
 

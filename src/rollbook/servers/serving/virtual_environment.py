@@ -1,9 +1,11 @@
 """A virtual environment for what some components need, made once and kept.
 
 Rules:
-* Its name is a digest of all that goes into it: lines, overrides, the Python and what is installed of ours.
+* Its name is a digest of all that goes into it: lines, overrides, the Python, what is installed of ours, and the files
+  that any of the lines names.
 * It is whole when its marker is there, which is written last; what has none is made anew.
 * One process makes it, whoever else wants it waits; both are told, with the time that it took.
+* The lock is the installer's too: where it outlives the process that started it, its folder is left to it.
 * Requirements go to the installer in files, never on its command line.
 
 Source: servers.md §2.3.
@@ -27,8 +29,8 @@ from rollbook.errors import ServingError
 from rollbook.servers.serving.deployment import Tell
 from rollbook.servers.serving.install_command import RunCommand, run_command, shown_tail
 from rollbook.servers.serving.installers import Installer
-from rollbook.servers.serving.own_distributions import sources_of
 from rollbook.servers.serving.requirement_lines import without_credentials
+from rollbook.servers.serving.requirement_sources import sources_digest
 
 _MARKER: Final = "made.json"
 _LOCK_POLL_SECONDS: Final = 0.2
@@ -52,9 +54,9 @@ class Contents(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """What tells it from every other environment."""
-        projects = [path.read_text(encoding="utf-8") for path in sources_of(self.own)]
-        text = json.dumps([msgspec.to_builtins(self), projects])
+        """What tells it from every other environment; read anew each time, from the files that lines name too."""
+        sources = sources_digest((*self.own, *self.packages, *self.options, *self.overrides))
+        text = json.dumps([msgspec.to_builtins(self), sources])
         return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
 
     def __str__(self) -> str:
@@ -84,26 +86,29 @@ class VirtualEnvironments(msgspec.Struct, frozen=True):
             ServingError: it cannot be made; shows the installer's last lines and where they are.
 
         """
-        place = self.folder / contents.digest
+        name = contents.digest
+        place = self.folder / name
         if not _is_whole(place):
-            async with self._locked(_lock_file(self.folder, contents.digest), component):
+            async with self._locked(_lock_file(self.folder, name), place, component) as lock:
                 if not _is_whole(place):
-                    await self._make(contents, place, component)
+                    await self._make(contents, place, component, lock)
         return _python_in(place)
 
     @asynccontextmanager
-    async def _locked(self, path: Path, component: str) -> AsyncIterator[None]:
+    async def _locked(self, path: Path, place: Path, component: str) -> AsyncIterator[int]:
+        """Hold the lock, or find that there is no need to; what an installer left behind does not hold it longer."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            await self._lock(descriptor, path, component)
-            yield
+            await self._lock(descriptor, path, place, component)
+            yield descriptor
         finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
-    async def _lock(self, descriptor: int, path: Path, component: str) -> None:
+    async def _lock(self, descriptor: int, path: Path, place: Path, component: str) -> None:
         began = time.monotonic()
         told = False
-        while not _granted(descriptor):
+        while not _granted(descriptor) and not _is_whole(place):
             if not told:
                 self.tell(f"another process makes the environment of {component}; waiting for it ({path})")
                 told = True
@@ -114,7 +119,7 @@ class VirtualEnvironments(msgspec.Struct, frozen=True):
                 )
             await asyncio.sleep(_LOCK_POLL_SECONDS)
 
-    async def _make(self, contents: Contents, place: Path, component: str) -> None:
+    async def _make(self, contents: Contents, place: Path, component: str, lock: int) -> None:
         began = time.monotonic()
         _emptied(place)
         self.tell(
@@ -122,7 +127,8 @@ class VirtualEnvironments(msgspec.Struct, frozen=True):
             f"(in {place})"
         )
         log = place / "install.log"
-        installing = asyncio.ensure_future(self._carried_out(_commands(self.installer, contents, place), place, log))
+        commands = _commands(self.installer, contents, place)
+        installing = asyncio.ensure_future(self._carried_out(commands, place, log, lock))
         try:
             await self._waited_for(installing, component, began, log)
         finally:
@@ -144,10 +150,10 @@ class VirtualEnvironments(msgspec.Struct, frozen=True):
                 f"(all of what it said: {log}):\n{shown_tail(log)}"
             )
 
-    async def _carried_out(self, commands: Sequence[Sequence[str]], place: Path, log: Path) -> int:
+    async def _carried_out(self, commands: Sequence[Sequence[str]], place: Path, log: Path, lock: int) -> int:
         for command in commands:
             try:
-                code = await self.run(command, place, log, self.variables)
+                code = await self.run(command, place, log, self.variables, (lock,))
             except OSError as error:
                 raise ServingError(f"{command[0]} cannot be run: {error.strerror}") from error
             if code:
