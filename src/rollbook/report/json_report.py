@@ -33,7 +33,7 @@ def json_report(scores: RunScores, coverage: Coverage, files: Mapping[str, Path]
         "agents": [_agent(score, scores.headline(score)) for score in scores.agents],
         "retries": [msgspec.to_builtins(bias) | {"is_clear": bias.is_clear} for bias in scores.retries],
         "worst_tasks": [_task(score) for score in scores.worst_tasks(WORST_LISTED)],
-        "files": {label: str(path) for label, path in files.items()} | files_json(files),
+        "files": files_json(files),
     }
 
 
