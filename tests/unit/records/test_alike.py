@@ -55,3 +55,11 @@ def test_rollouts_of_agents_not_seen_yet_may_end_while_they_are_counted(monkeypa
         end_one()
     afterwards = standings.coverage()
     assert (afterwards.scored, afterwards.interrupted) == (39, 1)
+
+
+def test_rollouts_of_a_plan_without_servers_are_counted_by_the_server_that_answered():
+    standings = sent(8)
+    for task in range(8):
+        standings.add(Record(RolloutKey(task, 0), 0, Scored(1.0), "r", "agent", "one" if task < 3 else "other"))
+    counts, _ = standings.counted()
+    assert {group.server: group.coverage.scored for group in counts} == {"one": 3, "other": 5}

@@ -2,6 +2,7 @@ import io
 import os
 import signal
 import sys
+from contextlib import suppress
 from subprocess import DEVNULL, PIPE, Popen
 
 import msgspec
@@ -133,22 +134,68 @@ SecondProcess(work).has_done_it(lambda: False)
 """
 
 
+HALVES = """
+import io
+import os
+import sys
+from itertools import repeat
+from pathlib import Path
+from rollbook.scoring.streamed import StreamedMetrics
+from rollbook.verbs.metrics_halves import Cut, take_halves
+from rollbook.verbs.task_list import TaskList
+
+first = os.getpid()
+
+def part(begin, end):
+    if os.getpid() == first:
+        return iter(())
+    print("begun", flush=True)
+    return repeat([])
+
+take_halves(StreamedMetrics(print), TaskList(io.BytesIO()), Cut(part, 1, 2), Path(sys.argv[1]), lambda: False)
+"""
+
+
+def ended_by(number, script, *arguments):
+    """Send a signal to a process that has begun, and return its end when no process holds its output open any more."""
+    command = (sys.executable, "-c", script, *arguments)
+    with Popen(command, stdout=PIPE, stderr=DEVNULL, start_new_session=True) as first:
+        try:
+            assert first.stdout.readline() == b"begun\n"
+            first.send_signal(number)
+            assert first.communicate(timeout=60)[0] == b""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(first.pid, signal.SIGKILL)
+        return first.wait()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_that_ends_the_first_process_ends_the_second_one(number):
-    with Popen((sys.executable, "-c", ENDLESS), stdout=PIPE, stderr=DEVNULL) as first:
-        assert first.stdout.readline() == b"begun\n"
-        first.send_signal(number)
-        assert first.stdout.read() == b"", "both hold it open while they live"
-        assert first.wait() == -number
+    assert ended_by(number, ENDLESS) == -number
 
 
-def test_the_first_process_reads_no_row_that_the_second_one_took_in(tmp_path):
-    rows, read = rows_of(), []
+def test_a_second_process_takes_in_no_more_rows_when_the_first_one_is_gone(tmp_path):
+    assert ended_by(signal.SIGKILL, HALVES, tmp_path) == -signal.SIGKILL
+
+
+def read_by_the_first(rows, folder):
+    """Return which parts of the rows the first of two processes reads."""
+    read = []
 
     def part(begin, end):
         read.append((begin, end))
         return some_of(rows, begin, end)
 
     metrics = StreamedMetrics(lambda _: None, layout=LAYOUT)
-    take_halves(metrics, TaskList(io.BytesIO()), Cut(part, TAUGHT, MIDDLE), tmp_path, lambda: False)
-    assert read == [(0, TAUGHT), (TAUGHT, MIDDLE)]
+    take_halves(metrics, TaskList(io.BytesIO()), Cut(part, TAUGHT, MIDDLE), folder, lambda: False)
+    return read
+
+
+def test_the_first_process_reads_no_row_that_the_second_one_took_in(tmp_path):
+    assert read_by_the_first(rows_of(), tmp_path) == [(0, TAUGHT), (TAUGHT, MIDDLE)]
+
+
+@pytest.mark.parametrize("last", [{"fresh": 4.5}, {"fresh": "text"}], ids=["a number", "a text"])
+def test_the_first_process_reads_all_rows_where_the_second_one_met_a_field_of_its_own(last, tmp_path):
+    assert read_by_the_first(rows_of(**last), tmp_path) == [(0, TAUGHT), (TAUGHT, MIDDLE), (MIDDLE, None)]
