@@ -1,15 +1,19 @@
 """A summary of health in lines for a person.
 
 Rules:
-* The counts come first, in the field's own words; what is wrong with the run as a whole follows, loudly.
+* The counts come first, in the field's own words, and behind them what would make an unobserved record observed.
+* What is wrong with the run as a whole follows, loudly.
 
 Source: collection.md §7.3; case RC-72.
 """
 
 from collections.abc import Collection, Iterator
+from typing import Final
 
 from rollbook.health.finding import Finding
 from rollbook.health.summary import MODEL_NEVER_USED, HealthSummary
+
+_OBSERVED: Final = "checks go by a result's ng_trajectory or ng_model_call_capture, which its agent returns"
 
 
 def lines_of(summary: HealthSummary, *, told: Collection[str] = ()) -> tuple[str, ...]:
@@ -22,9 +26,10 @@ def _lines(summary: HealthSummary, told: Collection[str]) -> Iterator[str]:
         f"{summary.records} checked, {summary.healthy} healthy, {summary.unhealthy} unhealthy, "
         f"{summary.unobserved} unobserved"
     )
+    unobserved = f" ({_OBSERVED})" if summary.unobserved else ""
     ignored = summary.health.ignored
     left_out = f" (ignored: {', '.join(ignored)})" if ignored else ""
-    yield f"Rollout health: {counts}{left_out}"
+    yield f"Rollout health: {counts}{unobserved}{left_out}"
     accounting = summary.health.accounting
     if accounting.failed or accounting.missing:
         yield f"Of {accounting.expected} planned rollouts {accounting.failed} failed, {accounting.missing} left nothing"

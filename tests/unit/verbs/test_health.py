@@ -58,8 +58,16 @@ def test_a_complete_trajectory_is_healthy_none_is_unobserved_and_broken_json_is_
 def test_the_console_tells_the_counts_what_was_left_out_and_where_the_summary_is(tmp_path):
     path = written(tmp_path / "rollouts.jsonl", THREE)
     lines = lines_of(check_health([path], tmp_path, ignored=[" agent_turn_hollow ", "agent_turn_hollow"]))
-    assert lines[0] == "Rollout health: 3 checked, 1 healthy, 1 unhealthy, 1 unobserved (ignored: agent_turn_hollow)"
+    counts = "Rollout health: 3 checked, 1 healthy, 1 unhealthy, 1 unobserved ("
+    assert lines[0].startswith(counts)
+    assert lines[0].endswith(" (ignored: agent_turn_hollow)")
     assert lines[-1] == f"Health summary: {tmp_path / SUMMARY_NAME}"
+
+
+@pytest.mark.parametrize(("records", "told"), [(THREE, True), (THREE[:1], False)])
+def test_the_console_tells_what_would_make_a_record_observed_where_one_is_not(tmp_path, records, told):
+    first = lines_of(check_health([written(tmp_path / "rollouts.jsonl", records)], tmp_path))[0]
+    assert ("ng_trajectory or ng_model_call_capture, which its agent returns" in first) is told
 
 
 def test_a_line_without_its_newline_at_the_end_is_checked_and_one_of_white_space_is_not(tmp_path):
