@@ -8,8 +8,9 @@ Source: servers.md §10.2.
 """
 
 import difflib
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import click
@@ -18,32 +19,45 @@ from rich.table import Table
 
 from rollbook.cli.terminal import say, say_json
 from rollbook.cli.verb import VerbCommand, wants_json
-from rollbook.config.catalog import CatalogEntry, Shelf, shelf_entries
+from rollbook.config.catalog import CatalogEntry, Shelf, selectors_of, shelf_entries
 from rollbook.config.roots import add_search_dirs
 from rollbook.errors import ConfigError
 from rollbook.live.escape import escaped
 
 _WIDTH_OF_A_FILE: Final = 160
+_USAGE_EXIT_CODE: Final = 2
 
 
-def _listing(name: str, shelves: Sequence[Shelf], what: str) -> click.Command:
-    @click.command(name, cls=VerbCommand, reports=True, help=f"List {what}; with NAME, show one of them.")
+def _listing(name: str, shelves: Sequence[Shelf], what: str, also: str = "") -> click.Command:
+    @click.command(name, cls=VerbCommand, reports=True, help=f"List {what}{also}; with NAME, show one of them.")
     @click.argument("wanted", required=False, metavar="[NAME]")
     @click.option("--search-dir", metavar="DIR", multiple=True, help="Look here first (repeatable).")
+    @_kind_flag(shelves)
     @click.pass_context
-    def listing(context: click.Context, /, wanted: str | None, search_dir: tuple[str, ...]) -> None:
+    def listing(
+        context: click.Context, /, wanted: str | None, search_dir: tuple[str, ...], kind: str | None = None
+    ) -> None:
         add_search_dirs(search_dir)
-        entries = [entry for shelf in shelves for entry in shelf_entries(shelf)]
+        listed = [shelf for shelf in shelves if kind in {None, _KINDS[shelf]}]
+        entries = [entry for shelf in listed for entry in shelf_entries(shelf)]
         if wanted is not None:
             entries = [_named(entries, wanted, what)]
         if wants_json(context):
             say_json([as_json(entry) for entry in entries])
         elif wanted is not None:
-            _show_one(entries[0])
+            _show_one(entries[0], search_dir)
         else:
-            _show_all(entries, what)
+            _show_all(entries, shelves, what)
 
     return listing
+
+
+def _kind_flag(shelves: Sequence[Shelf]) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """Return the flag that chooses among several shelves; of one shelf there is none."""
+    if len(shelves) == 1:
+        return lambda command: command
+    kinds = [_KINDS[shelf] for shelf in shelves]
+    return click.option("--kind", type=click.Choice(kinds), help="List those of this kind alone. [default: both]")
 
 
 def _named(entries: Sequence[CatalogEntry], wanted: str, what: str) -> CatalogEntry:
@@ -52,7 +66,9 @@ def _named(entries: Sequence[CatalogEntry], wanted: str, what: str) -> CatalogEn
             return entry
     near = difflib.get_close_matches(wanted, [entry.name for entry in entries])
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    raise ConfigError(f"no {wanted} among the {what}.{hint} `gym list {what.replace(' ', '-')}` shows all.")
+    error = ConfigError(f"no {wanted} among the {what}.{hint} `gym list {what.replace(' ', '-')}` shows all.")
+    error.exit_code = _USAGE_EXIT_CODE
+    raise error
 
 
 def as_json(entry: CatalogEntry) -> dict[str, object]:
@@ -66,19 +82,22 @@ def as_json(entry: CatalogEntry) -> dict[str, object]:
     }
 
 
-def _show_one(entry: CatalogEntry) -> None:
+def _show_one(entry: CatalogEntry, search_dirs: Sequence[str]) -> None:
     say(entry.name)
     if entry.description:
         say(f"  {entry.description}")
     say(f"  at {entry.path}")
     for flavor in entry.flavors:
         say(f"  variant: {entry.shelf.flag} {entry.name}/{flavor}")
-    say(f"  use: gym eval run {entry.shelf.flag} {entry.name} …")
+    selector = next(selectors_of(entry), entry.name)
+    roots = "".join(f" --search-dir {shlex.quote(folder)}" for folder in search_dirs)
+    say(f"  use: gym eval run{roots} {entry.shelf.flag} {selector} …")
 
 
-def _show_all(entries: Sequence[CatalogEntry], what: str) -> None:
+def _show_all(entries: Sequence[CatalogEntry], shelves: Sequence[Shelf], what: str) -> None:
     if not entries:
-        say(f"No {what} under the search roots; add one with --search-dir.")
+        ships = "" if Shelf.RESOURCES_SERVER in {*shelves} else " `gym list resources-servers` shows what ships."
+        say(f"No {what} under the search roots; add one with --search-dir.{ships}")
         return
     table = Table(box=None, pad_edge=False)
     for title in ("Name", "Kind"):
@@ -107,7 +126,7 @@ _KINDS: Final = {
     Shelf.ENVIRONMENT_SERVER: "environment server",
 }
 
-environments: Final = _listing("environments", (Shelf.ENVIRONMENT, Shelf.BENCHMARK), "environments")
+environments: Final = _listing("environments", (Shelf.ENVIRONMENT, Shelf.BENCHMARK), "environments", " and benchmarks")
 benchmarks: Final = _listing("benchmarks", (Shelf.BENCHMARK,), "benchmarks")
 agents: Final = _listing("agents", (Shelf.AGENT,), "agents")
 models: Final = _listing("models", (Shelf.MODEL,), "models")

@@ -155,18 +155,22 @@ def _folders(shelf: Shelf, folder: Path) -> Iterator[Path]:
 
 
 def _composed_folders(folder: Path) -> Iterator[Path]:
-    if (folder / "config.yaml").is_file():
+    """Yield `folder` if it holds a configuration, and those below it that do; what a group has beside them is none."""
+    nested = [child for child in sorted(folder.iterdir()) if (child / "config.yaml").is_file()]
+    if (folder / "config.yaml").is_file() or (not nested and _flavors(Shelf.ENVIRONMENT, folder)):
         yield folder
-    for child in sorted(folder.iterdir()):
-        if (child / "config.yaml").is_file():
-            yield child
+    yield from nested
 
 
 def _entry(shelf: Shelf, name: str, path: Path) -> CatalogEntry:
+    return CatalogEntry(shelf, name, path, _flavors(shelf, path), _description(path))
+
+
+def _flavors(shelf: Shelf, path: Path) -> tuple[str, ...]:
+    """Return the configurations in a folder beside the one of its own name."""
     files = path.glob("*.yaml") if shelf.composes else (path / "configs").glob("*.yaml")
     stems = sorted(file.stem for file in files)
-    flavors = [s for s in stems if not (_NO_FLAVOR.fullmatch(s) if shelf.composes else s == path.name)]
-    return CatalogEntry(shelf, name, path, tuple(flavors), _description(path))
+    return tuple(s for s in stems if not (_NO_FLAVOR.fullmatch(s) if shelf.composes else s == path.name))
 
 
 def _description(folder: Path) -> str:
@@ -206,7 +210,7 @@ def _implied(shelf: Shelf, selector: str) -> list[Path]:
     return [base / name / "configs" / f"{flavor}.yaml"] if len(parts) <= 2 else []  # noqa: PLR2004  NAME/FLAVOR
 
 
-def _selectors(entry: CatalogEntry) -> Iterator[str]:
+def selectors_of(entry: CatalogEntry) -> Iterator[str]:
     """Yield what selects a configuration of `entry`: its name, where it has one of its own, and its flavors."""
     own = entry.path / "config.yaml" if entry.shelf.composes else entry.path / "configs" / f"{entry.path.name}.yaml"
     if own.is_file():
@@ -218,9 +222,9 @@ def _not_found(
     shelf: Shelf, selector: str, candidates: Sequence[Path], roots: Sequence[Path]
 ) -> ConfigPathNotFoundError:
     entries = shelf_entries(shelf, roots)
-    known = [name for entry in entries for name in _selectors(entry)]
+    known = [name for entry in entries for name in selectors_of(entry)]
     own = next((entry for entry in entries if entry.name == selector), None)
-    flavored = list(_selectors(own)) if own is not None else []
+    flavored = list(selectors_of(own)) if own is not None else []
     implied = f"there is no {' or '.join(map(str, candidates))}" if candidates else "a name is NAME or NAME/FLAVOR"
     hint = " For a file use --config." if selector.endswith((".yaml", ".yml")) else ""
     searched = ", ".join(str(root) for root in roots)

@@ -54,8 +54,37 @@ def test_one_entry_is_shown_with_how_to_use_it(here, capsys):
 
 
 def test_an_entry_that_is_not_there_is_answered_with_the_nearest(here, capsys):
-    assert exit_code_of(["list", "resources-servers", "colors"]) == 1
+    assert exit_code_of(["list", "resources-servers", "colors"]) == 2
     assert "Did you mean colours? `gym list resources-servers` shows all." in capsys.readouterr().err
+
+
+def test_how_to_use_an_entry_is_said_with_the_folder_that_was_searched(here, capsys):
+    exit_code_of(["list", "resources-servers", "colours", "--search-dir", str(here)])
+    assert f"use: gym eval run --search-dir {here} --resources-server colours" in capsys.readouterr().out
+
+
+def test_an_environment_without_a_configuration_of_its_own_is_listed_with_those_it_has(here, capsys):
+    (here / "environments" / "paint").mkdir(parents=True)
+    (here / "environments" / "paint" / "config_bundled.yaml").write_text("")
+    exit_code_of(["list", "environments", "paint"])
+    assert "use: gym eval run --environment paint/config_bundled" in capsys.readouterr().out
+    assert exit_code_of(["eval", "run", "--environment", "paint"]) == 2
+    assert "It has paint/config_bundled." in capsys.readouterr().err
+
+
+def test_a_shelf_that_is_empty_says_where_to_see_what_ships(here, capsys):
+    exit_code_of(["list", "environments"])
+    assert "`gym list resources-servers` shows what ships" in capsys.readouterr().out
+
+
+def test_environments_can_be_listed_without_benchmarks(here, capsys):
+    for kind in ("environment", "benchmark"):
+        folder = here / f"{kind}s" / f"a_{kind}"
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text("")
+    for flags, names in ([], ["a_benchmark", "a_environment"]), (["--kind", "environment"], ["a_environment"]):
+        assert exit_code_of(["list", "environments", "--json", *flags]) == 0
+        assert sorted(entry["name"] for entry in json.loads(capsys.readouterr().out)) == names
 
 
 @pytest.mark.parametrize("kind", ["environments", "benchmarks", "agents", "models"])
