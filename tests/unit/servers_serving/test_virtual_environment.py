@@ -141,7 +141,7 @@ from rollbook.servers.serving.virtual_environment import Contents, VirtualEnviro
 
 class Slow:
     name = "slow"
-    def commands(self, python, venv, inside, requirements, overrides):
+    def commands(self, python, venv, inside, requirements, overrides, *, built):
         return (("/bin/sh", "-c", f"echo $$ > {venv}.pid; read line < {sys.argv[1]}; echo late > {venv}.late"),)
 
 contents = Contents((), ("tiktoken",), (), (), "py", "3")
@@ -212,6 +212,27 @@ def test_whatever_goes_into_an_environment_is_part_of_its_name(other):
     given = {name: getattr(CONTENTS, name) for name in Contents.__struct_fields__}
     assert Contents(**given).digest == CONTENTS.digest
     assert Contents(**{**given, **other}).digest != CONTENTS.digest
+
+
+async def test_uv_builds_what_lies_in_a_folder_anew(tmp_path):
+    named, unnamed = tmp_path / "named", tmp_path / "unnamed"
+    named.mkdir()
+    unnamed.mkdir()
+    (named / "pyproject.toml").write_text('[project]\nname = "lib"\n')
+    ours = f"rollbook[math] @ {unnamed.as_uri()}"
+    for lines, options in [
+        (
+            (ours, str(named), f"-e {unnamed}", "tiktoken"),
+            ("--refresh-package", "rollbook", "--refresh-package", "lib"),
+        ),
+        ((ours, str(unnamed)), ("--refresh",)),
+        (("tiktoken", f"-e {unnamed}"), ()),
+    ]:
+        recorded = Recorded()
+        contents = Contents((), lines, (), (), "py", "3")
+        await recorded.shop(tmp_path / "environments").python_for(contents, "tool")
+        where = tmp_path / "environments" / contents.digest / "requirements.txt"
+        assert recorded.commands[1][5:] == ("--requirement", str(where), *options)
 
 
 def test_pip_takes_overrides_as_bounds():

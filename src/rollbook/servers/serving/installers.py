@@ -12,6 +12,7 @@ import importlib.util
 import re
 import shutil
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -33,9 +34,19 @@ class Installer(Protocol):
         ...
 
     def commands(
-        self, python: str, venv: Path, inside: Path, requirements: Path, overrides: Path | None
+        self,
+        python: str,
+        venv: Path,
+        inside: Path,
+        requirements: Path,
+        overrides: Path | None,
+        *,
+        built: Sequence[str] = (),
     ) -> tuple[Command, ...]:
-        """Return the commands that make `venv` for `python` and install what the files name; `inside` is its Python."""
+        """Return the commands that make `venv` for `python` and install what the files name; `inside` is its Python.
+
+        `built` are the packages that are built from local folders: what was built of them before is not taken again.
+        """
         ...
 
     def interpreter(self, version: str) -> str:
@@ -51,7 +62,14 @@ class Uv(msgspec.Struct, frozen=True):
     name: str = "uv"
 
     def commands(
-        self, python: str, venv: Path, inside: Path, requirements: Path, overrides: Path | None
+        self,
+        python: str,
+        venv: Path,
+        inside: Path,
+        requirements: Path,
+        overrides: Path | None,
+        *,
+        built: Sequence[str] = (),
     ) -> tuple[Command, ...]:
         """See `Installer`."""
         loud = ("--verbose",) if self.verbose else ()
@@ -59,12 +77,21 @@ class Uv(msgspec.Struct, frozen=True):
         install = ("pip", "install", "--python", str(inside), "--requirement", str(requirements))
         return (
             (*self.program, "venv", *loud, "--python", python, str(venv)),
-            (*self.program, *install, *instead, *loud),
+            (*self.program, *install, *instead, *_built_anew(built), *loud),
         )
 
     def interpreter(self, version: str) -> str:
         """Return the version: uv finds such a Python, or fetches it."""
         return version
+
+
+def _built_anew(names: Sequence[str]) -> Iterator[str]:
+    """Yield the options that have uv build packages anew: it keeps what it built until the project file changes."""
+    if not all(names):
+        yield "--refresh"
+        return
+    for name in names:
+        yield from ("--refresh-package", name)
 
 
 class VenvAndPip(msgspec.Struct, frozen=True):
@@ -74,7 +101,14 @@ class VenvAndPip(msgspec.Struct, frozen=True):
     name: str = "pip"
 
     def commands(
-        self, python: str, venv: Path, inside: Path, requirements: Path, overrides: Path | None
+        self,
+        python: str,
+        venv: Path,
+        inside: Path,
+        requirements: Path,
+        overrides: Path | None,
+        *,
+        built: Sequence[str] = (),  # noqa: ARG002  pip builds folders anew in any case
     ) -> tuple[Command, ...]:
         """See `Installer`."""
         loud = ("--verbose",) if self.verbose else ()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from rollbook.servers.serving.project_file import project_name
 from rollbook.servers.serving.requirement_lines import asked, named_files
 
 _PROJECT_FILES: Final = ("pyproject.toml", "setup.py", "setup.cfg")
@@ -47,6 +48,21 @@ def sources_of(line: str) -> Iterator[Path]:
     yield from (place / name for name in _PROJECT_FILES if (place / name).is_file())
     if not line.startswith("-e "):
         yield from _built_from(place)
+
+
+def built_packages(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the packages that `lines` have built from a folder; empty for one whose name is not told."""
+    return tuple(_package(line, place) for line in lines if (place := _built(line)) is not None)
+
+
+def _package(line: str, folder: Path) -> str:
+    return asked(line, folder).name or project_name(folder / "pyproject.toml") or ""
+
+
+def _built(line: str) -> Path | None:
+    """Return the folder that a line has a package built from, if it has."""
+    place = None if line.startswith("-") else _local(line)
+    return place if place is not None and place.is_dir() else None
 
 
 def _local(line: str) -> Path | None:

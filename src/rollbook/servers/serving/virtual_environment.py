@@ -30,7 +30,7 @@ from rollbook.servers.serving.deployment import Tell
 from rollbook.servers.serving.install_command import RunCommand, run_command, shown_tail
 from rollbook.servers.serving.installers import Installer
 from rollbook.servers.serving.requirement_lines import without_credentials
-from rollbook.servers.serving.requirement_sources import sources_digest
+from rollbook.servers.serving.requirement_sources import built_packages, sources_digest
 
 _MARKER: Final = "made.json"
 _LOCK_POLL_SECONDS: Final = 0.2
@@ -168,7 +168,12 @@ def _commands(installer: Installer, contents: Contents, place: Path) -> Sequence
     _write_whole(requirements, "".join(f"{line}\n" for line in lines))
     _write_whole(overrides, "".join(f"{line}\n" for line in contents.overrides))
     return installer.commands(
-        contents.python, place / "venv", _python_in(place), requirements, overrides if contents.overrides else None
+        contents.python,
+        place / "venv",
+        _python_in(place),
+        requirements,
+        overrides if contents.overrides else None,
+        built=built_packages((*contents.own, *contents.packages, *contents.overrides)),
     )
 
 
