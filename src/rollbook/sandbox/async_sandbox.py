@@ -3,6 +3,7 @@
 Rules:
 * A sandbox is started once and stopped once; what is asked of it before or after is a `RuntimeError`.
 * A start that fails halfway leaves nothing behind: what was made is closed, and an owned provider with it.
+* A stop that has begun is gone through with, though whoever asked for it is cancelled.
 * What only some providers can do is asked of the provider at the call, and refused in words.
 
 Source: servers.md §9.3.
@@ -60,7 +61,7 @@ class AsyncSandbox:
         self._owns_provider = owns_provider
         self._handle: SandboxHandle | None = None
         self._started = False
-        self._stopped = False
+        self._stopping: asyncio.Task[None] | None = None
 
     @classmethod
     async def connect(
@@ -122,6 +123,7 @@ class AsyncSandbox:
         self._started = True
         try:
             self._handle = await self._provider.create(wanted)
+            self._refuse_once_stopped()
             await self._put_files(wanted.files)
         except BaseException:
             await self.stop()
@@ -220,15 +222,13 @@ class AsyncSandbox:
         return await self._provider.serialize_handle(self.handle, scope)
 
     async def stop(self) -> None:
-        """End the sandbox, and its provider where this one owns it; a second call changes nothing."""
-        handle, self._handle = self._handle, None
-        first, self._stopped = not self._stopped, True
-        try:
-            if handle is not None:
-                await self._provider.close(handle)
-        finally:
-            if first and self._owns_provider:
-                await self._provider.aclose()
+        """End the sandbox, and its provider where this one owns it; a second call waits for the end of the first."""
+        if self._stopping is None or self._handle is not None:
+            handle, self._handle = self._handle, None
+            self._stopping = asyncio.create_task(self._end(handle))
+            await asyncio.shield(self._stopping)
+        elif not self._stopping.done():
+            await asyncio.wait([self._stopping])
 
     async def disconnect(self) -> None:
         """Let go of the sandbox, for whoever has its descriptor; an owned provider ends."""
@@ -252,6 +252,22 @@ class AsyncSandbox:
                 await self.upload(source, path)
             finally:
                 await asyncio.to_thread(source.unlink)
+
+    def _refuse_once_stopped(self) -> None:
+        if self._stopped:
+            raise RuntimeError("this sandbox was stopped while it started")
+
+    @property
+    def _stopped(self) -> bool:
+        return self._stopping is not None
+
+    async def _end(self, handle: SandboxHandle | None) -> None:
+        try:
+            if handle is not None:
+                await self._provider.close(handle)
+        finally:
+            if self._owns_provider:
+                await self._provider.aclose()
 
     def _cannot(self, what: str) -> SandboxError:
         name = getattr(self._provider, "name", type(self._provider).__name__)

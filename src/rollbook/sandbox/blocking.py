@@ -260,4 +260,6 @@ def refuse_inside_of_a_loop() -> None:
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     loop.run_forever()
+    if begun := asyncio.all_tasks(loop):
+        loop.run_until_complete(asyncio.wait(begun))
     loop.close()

@@ -48,6 +48,56 @@ async def test_stopping_twice_changes_nothing(provider):
     assert provider.calls() == before
 
 
+class HeldProvider(StandInProvider):
+    """One whose `create` and `close` wait until they may go on."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked_for = asyncio.Event()
+        self.may = asyncio.Event()
+
+    async def create(self, spec):
+        handle = await super().create(spec)
+        await self.hold()
+        return handle
+
+    async def close(self, handle):
+        await self.hold()
+        await super().close(handle)
+
+    async def hold(self):
+        self.asked_for.set()
+        await self.may.wait()
+
+
+async def test_a_stop_that_is_given_up_is_gone_through_with():
+    provider = HeldProvider()
+    provider.may.set()
+    sandbox = await AsyncSandbox(provider).start(SPEC)
+    provider.may.clear()
+    provider.asked_for.clear()
+    stopping = asyncio.create_task(sandbox.stop())
+    await provider.asked_for.wait()
+    stopping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopping
+    provider.may.set()
+    await sandbox.stop()
+    assert provider.calls()[-2:] == ["close", "aclose"]
+
+
+async def test_a_sandbox_that_is_stopped_while_it_starts_is_closed():
+    provider = HeldProvider()
+    sandbox = AsyncSandbox(provider)
+    starting = asyncio.create_task(sandbox.start(SPEC))
+    await provider.asked_for.wait()
+    await sandbox.stop()
+    provider.may.set()
+    with pytest.raises(RuntimeError, match="stopped while it started"):
+        await starting
+    assert "close" in provider.calls()
+
+
 async def test_a_sandbox_is_started_once(provider):
     sandbox = await AsyncSandbox(provider).start(SPEC)
     with pytest.raises(RuntimeError, match="started once"):

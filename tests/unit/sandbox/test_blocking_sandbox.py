@@ -1,5 +1,7 @@
 """The same sandbox for code that does not await."""
 
+import asyncio
+import signal
 import threading
 
 import pytest
@@ -75,3 +77,29 @@ def test_nothing_is_asked_of_a_sandbox_that_is_not_started():
     with pytest.raises(RuntimeError, match="call start first"):
         sandbox.exec("true")
     sandbox.stop()
+
+
+class InterruptingProvider(StandInProvider):
+    """One during whose `close` somebody presses Ctrl-C; it goes on when it may."""
+
+    def __init__(self):
+        super().__init__()
+        self.may = threading.Event()
+
+    async def close(self, handle):
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        await asyncio.to_thread(self.may.wait, 20)
+        await super().close(handle)
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
+def test_a_stop_that_is_interrupted_is_gone_through_with():
+    before = set(threads_of_sandboxes())
+    provider = InterruptingProvider()
+    sandbox = Sandbox(provider, SPEC)
+    sandbox.start()
+    with pytest.raises(KeyboardInterrupt):
+        sandbox.stop()
+    provider.may.set()
+    assert ended(before)
+    assert provider.calls()[-2:] == ["close", "aclose"]

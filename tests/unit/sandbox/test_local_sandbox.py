@@ -291,6 +291,41 @@ async def test_the_directory_is_gone_when_the_sandbox_has_ended_whatever_is_in_i
     assert [*place.parent.iterdir()] == []
 
 
+async def given_up(ending, turns):
+    """Await `ending` for that many turns of the loop, and give it up."""
+    task = asyncio.create_task(ending)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("turns", [1, 2, 4])
+async def test_a_stop_that_is_given_up_leaves_nothing_behind(sandbox, turns):
+    await sandbox.exec(held(f"{LONG} &"), preserve_background_services=True)
+    place = root(sandbox)
+    with (place / "held").open("w") as lock:
+        await given_up(sandbox.stop(), turns)
+        await sandbox.stop()
+        assert [*place.parent.iterdir()] == []
+        async with asyncio.timeout(20):
+            await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
+
+
+async def test_a_close_that_is_given_up_kills_at_once_and_can_be_asked_for_again(isolation, tmp_path):
+    provider = LocalProvider(str(tmp_path), isolation=isolation)
+    handle = await provider.create(SandboxSpec())
+    running = asyncio.create_task(provider.exec(handle, LONG))
+    await provider.exec(handle, "true")
+    await given_up(provider.close(handle), 1)
+    assert await provider.status(handle) is SandboxStatus.STOPPED
+    assert (await running).error_type == "sandbox"
+    await provider.close(handle)
+    await provider.aclose()
+    assert [*tmp_path.iterdir()] == []
+
+
 async def test_commands_run_side_by_side(sandbox):
     first = sandbox.exec("echo > one; until [ -e two ]; do sleep 0.05; done", timeout_s=20)
     second = sandbox.exec("echo > two; until [ -e one ]; do sleep 0.05; done", timeout_s=20)

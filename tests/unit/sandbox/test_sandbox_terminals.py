@@ -1,6 +1,8 @@
 """Programs on terminals of local sandboxes."""
 
 import asyncio
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +38,15 @@ async def heard(session, words):
             assert piece, seen
             seen += piece
     return seen
+
+
+def terminals_held():
+    """Return how many terminals this process holds the near end of."""
+    held = 0
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            held += descriptor.readlink().name == "ptmx"
+    return held
 
 
 async def test_a_program_is_typed_to_on_a_terminal_of_the_size_that_was_asked_for(sandbox):
@@ -104,3 +115,55 @@ async def test_a_terminal_ends_with_its_sandbox(sandbox):
     await sandbox.stop()
     assert await session.wait(30) != 0
     await session.close()
+
+
+@pytest.mark.parametrize("pty", [True, False])
+async def test_whoever_reads_a_terminal_that_is_closed_reads_its_end(sandbox, pty):
+    session = await sandbox.pty.create(SandboxPtySpec(command="sleep 600", pty=pty))
+    readers = [asyncio.create_task(session.read()) for _ in range(2)]
+    await asyncio.sleep(0)
+    await session.close()
+    async with asyncio.timeout(30):
+        assert await asyncio.gather(*readers) == [b"", b""]
+    await session.resize(10, 20)
+
+
+@pytest.mark.parametrize("pty", [True, False])
+async def test_whoever_types_into_a_terminal_that_is_closed_is_told(sandbox, pty):
+    session = await sandbox.pty.create(SandboxPtySpec(command="sleep 600", pty=pty))
+    writer = asyncio.create_task(session.write(b"x" * 10_000_000))
+    await asyncio.sleep(0)
+    await session.close()
+    with pytest.raises(SandboxPtyError, match="closed"):
+        async with asyncio.timeout(30):
+            await writer
+
+
+async def test_several_may_read_one_terminal(sandbox):
+    session = await sandbox.pty.create(
+        SandboxPtySpec(command="stty -echo; echo up; read x; echo 1; read x; echo 2; cat")
+    )
+    await heard(session, b"up")
+    readers = [asyncio.create_task(session.read()) for _ in range(2)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        await session.write(b"\n")
+        await asyncio.wait(readers, return_when=asyncio.FIRST_COMPLETED)
+        await session.write(b"\n")
+        assert all(await asyncio.gather(*readers))
+    await session.close()
+
+
+async def test_a_sandbox_that_ends_lets_go_of_its_terminals(sandbox):
+    before = terminals_held()
+    sessions = [await sandbox.pty.create(SandboxPtySpec(command="sleep 600")) for _ in range(3)]
+    assert terminals_held() == before + 3
+    reader = asyncio.create_task(sessions[0].read())
+    await asyncio.sleep(0)
+    await sandbox.stop()
+    assert terminals_held() == before
+    async with asyncio.timeout(30):
+        assert await reader == b""
+    assert await sessions[1].read() == b""
+    with pytest.raises(SandboxPtyError, match="closed"):
+        await sessions[1].write(b"x")

@@ -4,6 +4,7 @@ Rules:
 * A command's environment is the sandbox's own; nothing of this process's goes in but the search path and the language.
 * A command ends with everything that it started, unless it was asked to leave services behind.
 * A sandbox ends in one order: programs first, then the directory.
+* An end that has begun is gone through with, whoever stops waiting for it; what can be killed is killed at once.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import PIPE
-from typing import Final
+from typing import Final, Protocol
 
 from rollbook.clock import Clock, SystemClock
 from rollbook.errors import SandboxCreateError
@@ -36,6 +37,13 @@ MOST_DELETIONS: Final = 3
 DELETE: Final = 'rm -rf -- "$1" || { chmod -R u+rwx -- "$1"; rm -rf -- "$1"; }'
 
 LOG: Final = logging.getLogger(__name__)
+
+
+class HangsUp(Protocol):
+    """A terminal, as far as the end of a sandbox needs to know."""
+
+    def hang_up(self) -> None:
+        """Close our end."""
 
 
 @dataclass
@@ -57,8 +65,9 @@ class Box:
     holder: Watched | None = None
     running: set[Watched] = field(default_factory=set)
     left: list[Watched] = field(default_factory=list)
-    terminals: dict[str, object] = field(default_factory=dict)
+    terminals: dict[str, HangsUp] = field(default_factory=dict)
     expiry: "asyncio.Task[None] | None" = None
+    ending: "asyncio.Task[None] | None" = None
     ended: bool = False
     clock: Clock = field(default_factory=SystemClock)
     numbers: "itertools.count[int]" = field(default_factory=itertools.count)
@@ -116,20 +125,41 @@ class Box:
         """End every program of the sandbox after `seconds`; its directory stays until it is closed."""
         self.expiry = asyncio.create_task(self._expire(seconds))
 
-    async def end(self) -> None:
-        """End every program of the sandbox and delete its directory."""
-        if self.expiry is not None:
-            self.expiry.cancel()
-            await asyncio.wait([self.expiry])
-        await self.end_programs()
-        for folder in (self.root, self.own):
-            await asyncio.to_thread(_delete, folder)
-
-    async def end_programs(self) -> None:
-        """End every program of the sandbox."""
-        self.ended = True
-        for watched in self.running:
+    def began(self, watched: Watched) -> None:
+        """Count a process to the sandbox; one that begins while the sandbox ends is killed."""
+        self.running.add(watched)
+        if self.ended:
             end_group(watched.pid)
+
+    def end(self) -> "asyncio.Task[None]":
+        """Kill the programs of the sandbox; return the task that sees to the rest and deletes the directory.
+
+        Whoever waits for it shields it, so that it is gone through with.
+        """
+        self._kill()
+        if self.ending is None:
+            self.ending = asyncio.create_task(self._end())
+        return self.ending
+
+    async def _end(self) -> None:
+        try:
+            await self._end_programs()
+        finally:
+            for terminal in self.terminals.values():
+                terminal.hang_up()
+            await asyncio.to_thread(_delete, self.root, self.own)
+
+    def _kill(self) -> None:
+        """Kill what can be named without a look around; no other program can be started from now on."""
+        self.ended = True
+        if self.expiry is not None and self.expiry is not asyncio.current_task():
+            self.expiry.cancel()
+        for watched in [*self.running, *(service for service in self.left if service.code is None)]:
+            end_group(watched.pid)
+        if self.holder is not None:
+            _kill_first(self.holder)
+
+    async def _end_programs(self) -> None:
         if self.holder is not None:
             await _end_holder(self.holder)
         elif not self.isolation.namespaces:
@@ -140,7 +170,8 @@ class Box:
 
     async def _expire(self, seconds: float) -> None:
         await self.clock.sleep(seconds)
-        await self.end_programs()
+        self._kill()
+        await self._end_programs()
 
 
 def own_folder(root: Path) -> Path:
@@ -150,19 +181,26 @@ def own_folder(root: Path) -> Path:
 
 async def _end_holder(holder: Watched) -> None:
     """Kill the first process of a sandbox, with which the kernel ends all others, and wait for that."""
-    for first in children_of(holder.pid):
-        with suppress(ProcessLookupError):
-            os.kill(first, signal.SIGKILL)
-    holder.let_go()
+    _kill_first(holder)
     with suppress(TimeoutError):
         async with asyncio.timeout(END_TIMEOUT_S):
             await holder.exited()
     await holder.end()
 
 
-def _delete(root: Path) -> None:
-    for _ in range(MOST_DELETIONS):
-        subprocess.run(["/bin/sh", "-c", DELETE, "sh", str(root)], capture_output=True, check=False)  # noqa: S603  fixed words
-        if not root.exists():
-            return
-    LOG.warning("the directory %s of a local sandbox could not be deleted", root)
+def _kill_first(holder: Watched) -> None:
+    for first in children_of(holder.pid) if holder.code is None else []:
+        with suppress(ProcessLookupError):
+            os.kill(first, signal.SIGKILL)
+    holder.let_go()
+
+
+def _delete(*folders: Path) -> None:
+    for folder in folders:
+        if not any(_deleted(folder) for _ in range(MOST_DELETIONS)):
+            LOG.warning("the directory %s of a local sandbox could not be deleted", folder)
+
+
+def _deleted(folder: Path) -> bool:
+    subprocess.run(["/bin/sh", "-c", DELETE, "sh", str(folder)], capture_output=True, check=False)  # noqa: S603  fixed words
+    return not folder.exists()

@@ -110,7 +110,7 @@ async def _run_watched(
         most_kept=MOST_KEPT_BYTES,
         most_printed=MOST_PRINTED_BYTES,
     )
-    box.running.add(watched)
+    box.began(watched)
     try:
         in_time = await _in_time(watched, command.timeout_s)
         code = watched.code
@@ -124,7 +124,7 @@ async def _run_left(
 ) -> SandboxExecResult:
     with TemporaryFile(dir=box.own) as out, TemporaryFile(dir=box.own) as err:
         watched = await Watched.start(words, env, stdin=_lifeline(box), stdout=out, stderr=err)
-        box.running.add(watched)
+        box.began(watched)
         try:
             in_time = await _in_time(watched, command.timeout_s)
         except BaseException:

@@ -82,7 +82,7 @@ class LocalProvider:
             box.workdir = await asyncio.to_thread(paths.make_folder, box.root, spec.workdir or ".")
             await box.hold(spec.ready_timeout_s or READY_TIMEOUT_S)
         except BaseException:
-            await box.end()
+            await asyncio.shield(box.end())
             raise
         if spec.ttl_s:
             box.expire_after(spec.ttl_s)
@@ -150,9 +150,11 @@ class LocalProvider:
         return SandboxStatus.RUNNING if box is not None and box.alive else SandboxStatus.STOPPED
 
     async def close(self, handle: SandboxHandle) -> None:
-        """Kill every program of the sandbox and delete its directory."""
-        if box := self._boxes.pop(handle.sandbox_id, None):
-            await box.end()
+        """Kill every program of the sandbox and delete its directory; cancelling it cancels the waiting alone."""
+        if box := self._boxes.get(handle.sandbox_id):
+            ending = box.end()
+            ending.add_done_callback(lambda _: self._boxes.pop(handle.sandbox_id, None))
+            await asyncio.shield(ending)
 
     async def aclose(self) -> None:
         """End every sandbox that this provider still holds."""

@@ -3,50 +3,44 @@
 Rules:
 * The terminal is the program's controlling one: Ctrl-C typed into it interrupts what runs there.
 * What was printed and not read is bounded: a program that prints on is held up, as on any terminal.
-* Closing kills the program and all that it started.
+* Closing kills the program and all that it started, and whoever reads or writes meanwhile is told.
+* A sandbox that is closed closes its terminals.
 """
 
 import asyncio
-import fcntl
 import os
 import pty
 import shutil
 import socket
-import struct
-import termios
 from pathlib import Path
-from typing import Final
 
 from rollbook.errors import SandboxPtyError
 from rollbook.sandbox.local.box import COMMAND_VARIABLE, Box
 from rollbook.sandbox.local.command import around, shell
 from rollbook.sandbox.local.ending import end_group, end_marked
+from rollbook.sandbox.local.line import Line
 from rollbook.sandbox.local.watched import Watched
 from rollbook.sandbox.values import SandboxPtySpec
-
-PIECE_BYTES: Final = 1 << 16
 
 
 class Terminal:
     """A program and the end of its terminal that we hold; a `SandboxPtySession`."""
 
-    def __init__(self, session_id: str, descriptor: int, watched: Watched, box: Box) -> None:
+    def __init__(self, session_id: str, line: Line, watched: Watched, box: Box) -> None:
         self.session_id = session_id
-        self._descriptor = descriptor
+        self._line = line
         self._watched = watched
         self._box = box
         self._closed = False
 
     async def read(self, timeout_s: float | None = None) -> bytes:
         """Return what came since the last call, at least a byte; empty at the end, or when nothing came in time."""
-        if self._closed:
-            return b""
         if timeout_s == 0:
-            return self._read_now() or b""
+            return self._line.take() or b""
         try:
             async with asyncio.timeout(timeout_s):
-                while (piece := self._read_now()) is None:
-                    await self._readable()
+                while (piece := self._line.take()) is None:
+                    await self._line.readable()
         except TimeoutError:
             return b""
         return piece
@@ -55,24 +49,24 @@ class Terminal:
         """Type `data`.
 
         Raises:
-            SandboxPtyError: the terminal is closed.
+            SandboxPtyError: the terminal is closed, or was closed before all was typed.
 
         """
         rest = memoryview(data)
         while rest:
-            if self._closed:
+            if self._line.closed:
                 raise SandboxPtyError(f"the terminal {self.session_id} is closed")
             try:
-                rest = rest[os.write(self._descriptor, rest) :]
-            except BlockingIOError:
-                await self._writable()
+                typed = self._line.put(rest)
             except OSError as error:
                 raise SandboxPtyError(f"nobody reads the terminal {self.session_id}: {error.strerror}") from error
+            rest = rest[typed:]
+            if not typed:
+                await self._line.writable()
 
     async def resize(self, rows: int, cols: int) -> None:
         """Change the size of the terminal, in characters."""
-        if os.isatty(self._descriptor):
-            _set_size(self._descriptor, rows, cols)
+        self._line.set_size(rows, cols)
 
     async def wait(self, timeout_s: float | None = None) -> int | None:
         """Return the exit code; None when the program still runs after `timeout_s`."""
@@ -85,11 +79,10 @@ class Terminal:
 
     async def close(self) -> None:
         """Kill the program and all that it started; a second call changes nothing."""
+        self.hang_up()
         if self._closed:
             return
         self._closed = True
-        asyncio.get_running_loop().remove_reader(self._descriptor)
-        os.close(self._descriptor)
         self._box.running.discard(self._watched)
         self._box.terminals.pop(self.session_id, None)
         end_group(self._watched.pid)
@@ -98,32 +91,9 @@ class Terminal:
             await asyncio.to_thread(end_marked, marker, self._watched.pid)
         await self._watched.end()
 
-    def _read_now(self) -> bytes | None:
-        """Return what there is: empty at the end, None while there is nothing."""
-        try:
-            return os.read(self._descriptor, PIECE_BYTES)
-        except BlockingIOError:
-            return None
-        except OSError:
-            return b""
-
-    async def _readable(self) -> None:
-        loop = asyncio.get_running_loop()
-        ready = loop.create_future()
-        loop.add_reader(self._descriptor, _once, ready)
-        try:
-            await ready
-        finally:
-            loop.remove_reader(self._descriptor)
-
-    async def _writable(self) -> None:
-        loop = asyncio.get_running_loop()
-        ready = loop.create_future()
-        loop.add_writer(self._descriptor, _once, ready)
-        try:
-            await ready
-        finally:
-            loop.remove_writer(self._descriptor)
+    def hang_up(self) -> None:
+        """Close our end, and tell whoever reads or writes; the program is not killed."""
+        self._line.close()
 
 
 async def open_terminal(box: Box, spec: SandboxPtySpec, cwd: Path) -> Terminal:
@@ -135,7 +105,7 @@ async def open_terminal(box: Box, spec: SandboxPtySpec, cwd: Path) -> Terminal:
     """
     session_id = f"{box.sandbox_id}-{next(box.numbers)}"
     try:
-        ours, theirs = _ends(spec)
+        line, theirs = _ends(spec)
     except OSError as error:
         raise SandboxPtyError(f"no terminal: {error}") from error
     words = [*_leader(spec), shell(), *(["-c", spec.command] if spec.command is not None else [])]
@@ -147,13 +117,18 @@ async def open_terminal(box: Box, spec: SandboxPtySpec, cwd: Path) -> Terminal:
             stdout=theirs,
             stderr=theirs,
         )
-    except (OSError, ValueError) as error:
-        os.close(ours)
-        raise SandboxPtyError(f"the program of a terminal could not be started: {error}") from error
+    except BaseException as error:
+        line.close()
+        if isinstance(error, OSError | ValueError):
+            raise SandboxPtyError(f"the program of a terminal could not be started: {error}") from error
+        raise
     finally:
         os.close(theirs)
-    box.running.add(watched)
-    terminal = Terminal(session_id, ours, watched, box)
+    box.began(watched)
+    terminal = Terminal(session_id, line, watched, box)
+    if box.ended:
+        await terminal.close()
+        raise SandboxPtyError(f"the sandbox {box.sandbox_id} ended while a terminal was opened")
     box.terminals[session_id] = terminal
     return terminal
 
@@ -171,27 +146,18 @@ def opened_terminal(box: Box, session_id: str) -> Terminal:
     return terminal
 
 
-def _ends(spec: SandboxPtySpec) -> tuple[int, int]:
-    """Return two ends of one line: ours, which never blocks, and the program's."""
-    if spec.pty:
-        ours, theirs = pty.openpty()
-        _set_size(ours, spec.rows, spec.cols)
-    else:
+def _ends(spec: SandboxPtySpec) -> tuple[Line, int]:
+    """Return two ends of one line: ours and the program's."""
+    if not spec.pty:
         ours, theirs = (end.detach() for end in socket.socketpair())
-    os.set_blocking(ours, False)
-    return ours, theirs
+        return Line(ours), theirs
+    ours, theirs = pty.openpty()
+    line = Line(ours)
+    line.set_size(spec.rows, spec.cols)
+    return line, theirs
 
 
 def _leader(spec: SandboxPtySpec) -> list[str]:
     """Return the words that make the terminal the program's controlling one."""
     program = shutil.which("setsid") if spec.pty else None
     return [program, "--ctty"] if program else []
-
-
-def _set_size(descriptor: int, rows: int, cols: int) -> None:
-    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
-
-
-def _once(ready: "asyncio.Future[None]") -> None:
-    if not ready.done():
-        ready.set_result(None)
