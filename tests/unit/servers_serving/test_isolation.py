@@ -138,6 +138,16 @@ async def test_missing_packages_are_all_named_with_the_ways_out(root, tmp_path, 
     assert "++ignore_requirements=true" in said
 
 
+async def test_a_package_that_an_environment_lacks_is_named_with_the_file_to_add_it_to(root, tmp_path):
+    write_component(root, "colours")
+    python = needy(root, "asking", "import surely_unlisted\n")
+    place = root / "resources_servers" / "asking" / "requirements.txt"
+    with pytest.raises(MissingPackageError) as caught:
+        await EmbeddedDeployment(mixed(), log_dir=tmp_path / "logs").start()
+    assert f"in its environment ({python}); add surely_unlisted to {place}" in str(caught.value)
+    assert "pip install" not in str(caught.value)
+
+
 async def test_credentials_of_missing_packages_are_not_shown(root):
     folder = write_component(root, "colours")
     (folder / "requirements.txt").write_text("surely-missing @ git+https://me:s3cret@example.test/p.git\n")

@@ -61,12 +61,18 @@ class ServerProcess:
     """A server's process. `started_at` is in seconds since the epoch."""
 
     def __init__(
-        self, instance: ServerInstanceConfig, process: "subprocess.Popen[bytes]", log_file: Path, started_at: float
+        self,
+        instance: ServerInstanceConfig,
+        process: "subprocess.Popen[bytes]",
+        log_file: Path,
+        started_at: float,
+        python: Path | None = None,
     ) -> None:
         self.instance = instance
         self.log_file = log_file
         self.started_at = started_at
         self._process = process
+        self._python = python
 
     @property
     def name(self) -> str:
@@ -121,7 +127,7 @@ class ServerProcess:
             too_long = f": {len(config_yaml)} bytes of configuration are more than an environment variable holds"
             why = too_long if error.errno == errno.E2BIG else f" ({error.strerror}: {error.filename})"
             raise ServingError(f"server {instance.name!r} cannot be started{why}") from error
-        return cls(instance, process, log_file, time.time())
+        return cls(instance, process, log_file, time.time(), python)
 
     def death(self, when: str) -> ServingError:
         """Return the error for a server that ended on its own; `when` says in which situation.
@@ -137,7 +143,7 @@ class ServerProcess:
             return left_out
         package = _NO_MODULE.search(tail)
         if package is not None and package["name"] not in SERVER_TYPES:
-            return missing_package(package["name"], self.instance.dir_path)
+            return missing_package(package["name"], self.instance.dir_path, self._python)
         return self.ended(when)
 
     def ended(self, when: str) -> ServerDiedError:

@@ -104,18 +104,24 @@ def _is_of_field(line: str, one: Asked) -> bool:
     return one.name in _FIELD or (not one.name and upwards is not None and climbs(upwards["place"]))
 
 
-def missing_package(package: str, folder: Path) -> MissingPackageError:
-    """Return the error for a component in `folder` that imports `package`, which is not installed."""
+def missing_package(package: str, folder: Path, python: Path | None = None) -> MissingPackageError:
+    """Return the error for a component in `folder` that imports `package`, which is not installed.
+
+    `python` is the interpreter of the environment that was made for the component, where it runs in one.
+    """
+    listing = folder / ("pyproject.toml" if (folder / "pyproject.toml").is_file() else "requirements.txt")
+    lacks = f"{component_name(folder)} needs the package {package!r}, which is not installed"
+    if python is not None:
+        line = "nemo-gym" if package == NAMES_PACKAGE else package
+        return MissingPackageError(f"{lacks} in its environment ({python}); add {line} to {listing} and start again")
     if package == NAMES_PACKAGE:
         return missing_names(component_name(folder))
     lines = _packages_listed(folder)
+    listed = canonical(package) in {asked(line, folder).name for line in lines}
     install = without_credentials(" ".join(shlex.quote(line) for line in lines)) or package
-    listed = not lines or canonical(package) in {asked(line, folder).name for line in lines}
-    rest = "" if listed else f" (and {package} itself, which it does not list, where none of these brings it)"
-    return MissingPackageError(
-        f"{component_name(folder)} needs the package {package!r}, which is not installed; run: pip install "
-        f"{install}{rest}"
-    )
+    rest = f" (and {package} itself, which it does not list, where none of these brings it)" if lines else ""
+    isolate = f"; or add it to {listing}, and --isolate makes an environment with it"
+    return MissingPackageError(f"{lacks}; run: pip install {install}" + ("" if listed else rest + isolate))
 
 
 def missing_names(component: str) -> MissingPackageError:
