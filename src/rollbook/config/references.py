@@ -8,7 +8,7 @@ Source: servers.md §1.4, §1.5 steps 7 and 10.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import ValidationError
 
@@ -21,6 +21,7 @@ from rollbook.config.names import (
     RESOURCES_SERVERS,
     SERVER_TYPES,
 )
+from rollbook.config.roots import search_roots
 from rollbook.config.secrets import as_yaml, masked
 from rollbook.config.tree import Tree, block_of, did_you_mean, dotted, mapping_at, ref_name, walk
 from rollbook.config.types import BaseRunServerTypeConfig, ResourcesServerTypeConfig
@@ -99,11 +100,21 @@ def _dangling(tree: Tree, places: Places, *, with_agents: bool) -> Iterator[str]
                 continue
             of_type = [instance for instance, kind in instances.items() if kind == server_type]
             other = f", it is one of {instances[name]}" if name in instances else ""
-            hint = did_you_mean(name, of_type) or ("" if of_type or server_type != MODELS else _NAME_A_MODEL)
+            hint = did_you_mean(name, of_type) or _how_to_have(server_type, name, of_type)
             yield (
                 f"`{dotted(path)}`{places.of(path)} refers to `{name}`, which is no instance of {server_type}{other}; "
                 f"there are: {', '.join(of_type) or 'none'}.{hint}"
             )
+
+
+def _how_to_have(server_type: str, name: str, of_type: Sequence[str]) -> str:
+    """Return what to type so that the server is there, as far as the search roots tell."""
+    if server_type == MODELS:
+        return "" if of_type else _NAME_A_MODEL
+    held = (root / server_type / name / "configs" / f"{name}.yaml" for root in search_roots())
+    if server_type != RESOURCES_SERVERS or not any(file.is_file() for file in held):
+        return ""
+    return f" A search root holds it: give --resources-server {name} beside what you name."
 
 
 def _shape_problem(name: str, outer: Tree) -> str:

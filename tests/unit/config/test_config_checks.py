@@ -79,6 +79,15 @@ def test_every_dangling_reference_is_told_with_its_place(colours, parse):
     assert "`free.deep[0]` (in the overrides) refers to `nobody`" in lines[1]
 
 
+def test_a_reference_to_a_resources_server_that_a_root_holds_says_how_to_have_it(colours, parse):
+    reference = "+free.server={type: resources_servers, name: mcqa}"
+    with pytest.raises(ServerRefNotFoundError, match=r"`mcqa`.*: give --resources-server mcqa beside"):
+        parse(colours, reference)
+    with pytest.raises(ServerRefNotFoundError) as caught:
+        parse(colours, reference.replace("mcqa", "nobody"))
+    assert "--resources-server" not in str(caught.value)
+
+
 def test_a_reference_to_an_instance_of_another_type_says_so(colours, parse):
     with pytest.raises(ServerRefNotFoundError, match=r"`policy_model`.*it is one of responses_api_models"):
         parse(colours, f"++{AGENT}.resources_server.name=policy_model")
