@@ -16,11 +16,12 @@ from typing import Final, Literal, TypeGuard, cast, get_args
 import msgspec
 import yaml
 
-from rollbook.config.catalog import Shelf, named_folder
+from rollbook.config.catalog import Shelf, named_folder, shelf_entries
 from rollbook.config.names import RESOURCES_SERVERS
 from rollbook.config.roots import search_roots
+from rollbook.config.tree import did_you_mean
 from rollbook.config.types import ServerInstanceConfig
-from rollbook.errors import ConfigError, VerifierFixtureError
+from rollbook.errors import ConfigError, ConfigPathNotFoundError, VerifierFixtureError
 from rollbook.records.json_values import JsonObject
 from rollbook.servers.kinds.verifier_exercise import exercise_verifier_fixture
 from rollbook.servers.kinds.verifier_fixture import VerifierFixture
@@ -79,9 +80,22 @@ def verifier_named(name: str, kind: Kind | None = None) -> Verifier:
         folder = next((root / shelf / name for root in search_roots() if (root / shelf / name).is_dir()), None)
         if folder is not None:
             return _of_manifest(name, folder)
-    if kind:
-        named_folder(_KINDS[kind], name)
-    return Verifier(name, named_folder(Shelf.RESOURCES_SERVER, name))
+    try:
+        return Verifier(name, named_folder(_KINDS[kind] if kind else Shelf.RESOURCES_SERVER, name))
+    except ConfigPathNotFoundError as error:
+        raise _not_there(name, shelves if kind else [*shelves, Shelf.RESOURCES_SERVER], error) from error
+
+
+def _not_there(name: str, shelves: Sequence[Shelf], error: ConfigPathNotFoundError) -> ConfigPathNotFoundError:
+    """Return the error for a name alone: no flag was typed that a message could name."""
+    places = " or ".join(f"{shelf}/{name}" for shelf in shelves)
+    known = sorted({entry.name for shelf in shelves for entry in shelf_entries(shelf)})
+    searched = ", ".join(map(str, search_roots()))
+    told = ConfigPathNotFoundError(
+        f"{name}: there is no {places} (searched in: {searched}).{did_you_mean(name, known)}"
+    )
+    told.exit_code = error.exit_code
+    return told
 
 
 def _of_manifest(name: str, folder: Path) -> Verifier:

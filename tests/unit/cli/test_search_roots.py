@@ -171,7 +171,11 @@ def test_a_verifier_that_does_not_do_what_its_cases_say_ends_with_1_until_they_a
         ((), "name one environment"),
         (("one", "two"), "name one environment"),
         (("one", "--all"), "name one environment"),
-        (("no_such_environment",), "no_such_environment"),
+        (
+            ("count_leters",),
+            "Error: count_leters: there is no environments/count_leters or benchmarks/count_leters or ",
+        ),
+        (("count_leters",), "Did you mean `count_letters`?"),
         (("--resources-server", "count_leters"), "Did you mean `count_letters`?"),
         (("--kind", "benchmark", "count_letters"), "benchmarks/count_letters"),
     ],
