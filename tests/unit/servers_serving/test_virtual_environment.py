@@ -194,7 +194,7 @@ async def test_what_an_installer_leaves_running_keeps_nobody_from_its_environmen
 
 async def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ServingError, match=r"file/here.*\+\+cache_dir=<folder>"):
+    with pytest.raises(ServingError, match=r"file/here.*\+\+uv_venv_dir=<folder>"):
         await Recorded().shop(tmp_path / "file" / "here").python_for(CONTENTS, "tool")
 
 

@@ -194,7 +194,7 @@ def _lock_file(folder: Path, name: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ServingError(
-            f"no environments can be made in {folder} ({error.strerror}); give another folder: ++cache_dir=<folder>"
+            f"no environments can be made in {folder} ({error.strerror}); give another folder: ++uv_venv_dir=<folder>"
         ) from error
     return folder / f"{name}.lock"
 
