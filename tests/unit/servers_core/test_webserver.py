@@ -51,6 +51,19 @@ def test_a_field_of_the_wrong_type_names_instance_and_field():
         instance_config(Picky, one({"limit": "many"}), "picky")
 
 
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ("many", "picky.resources_servers.picky.limit"),
+        ("${top}", "top"),
+        ("${.deep}", "picky.resources_servers.picky.limit"),
+    ],
+)
+def test_a_field_of_the_wrong_type_names_the_key_that_sets_it(given, key):
+    with pytest.raises(ConfigError, match=rf"limit: .* set \+\+{key}=<value>$"):
+        instance_config(Picky, one({"limit": given, "deep": "few"}, top="many"), "picky")
+
+
 def test_a_misspelt_key_is_named_with_the_one_that_is_close(caplog):
     instance_config(Picky, one({"limit": 1, "limt": 2}), "picky")
     assert "server 'picky' ignores the key 'limt'" in caplog.text

@@ -12,6 +12,7 @@ Source: servers.md §2.4, §3.2.
 import ipaddress
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -43,6 +44,7 @@ WORKER_ENV_VAR_NAME: Final = "IS_NEMO_GYM_FASTAPI_WORKER"
 ENTRYPOINT_ENV_VAR_NAME: Final = "IS_NEMO_GYM_FASTAPI_ENTRYPOINT"
 LAUNCHER_PIPE_ENV_VAR_NAME: Final = "ROLLBOOK_LAUNCHER_PIPE"
 LOOPBACK: Final = "127.0.0.1"
+_REFERENCE: Final = re.compile(r"\$\{(?P<key>[A-Za-z_][\w.]*)\}")
 _WORKER_HEALTHCHECK_SECONDS: Final = 30
 _LAST_SECONDS: Final = 3.0
 _MAPPED_IPV4: Final = ipaddress.IPv6Network("::ffff:0:0/96")
@@ -96,8 +98,23 @@ def instance_config(server_class: ServableClass, config: DictConfig, name: str) 
     try:
         return config_class.model_validate({**block, "name": name})
     except ValidationError as error:
-        found = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        found = "; ".join(_fault(one["loc"], one["msg"], config, name) for one in error.errors())
         raise ConfigError(f"the block of server {name!r} does not validate: {found}") from error
+
+
+def _fault(place: Sequence[str | int], words: str, config: DictConfig, name: str) -> str:
+    """Return what is wrong with one value, and the key that sets it: what it refers to, where it only does that."""
+    block = server_block(config, name)
+    said = OmegaConf.to_container(block, resolve=False)
+    if not place:
+        return words
+    raw = said.get(str(place[0])) if isinstance(said, dict) else None
+    reference = _REFERENCE.fullmatch(raw) if isinstance(raw, str) else None
+    field = ".".join(map(str, place))
+    if reference is not None:
+        return f"{field}: {words}; it is {raw}, so set ++{reference['key']}=<value>"
+    kind = server_type_of(config, name)
+    return f"{field}: {words}; set ++{name}.{kind}.{next(iter(config[name][kind]))}.{field}=<value>"
 
 
 def _warn_of_unknown_keys(
