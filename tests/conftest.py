@@ -1,4 +1,9 @@
-"""How long properties are looked for: a busy machine is no failure, and `--hypothesis-profile nightly` looks longer."""
+"""How long properties are looked for: a busy machine is no failure, and `--hypothesis-profile nightly` looks longer.
+
+Runs that tests start hear a SIGHUP, also where the tests themselves were started by `nohup`.
+"""
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -11,3 +16,4 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("suite")
+signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -176,7 +176,7 @@ async def test_verifying_ends_the_python_of_the_session_and_leaves_no_directory(
     tested = server(sandbox={"local": {"workspace_root": str(tmp_path)}})
     async with calling(tested) as session:
         await ran(session, "x = 1")
-        assert len([*tmp_path.iterdir()]) == 1
+        assert [*tmp_path.iterdir()] != []
         await session.ok("/verify", {**ROWS[0], "response": response("5")})
         assert [*tmp_path.iterdir()] == []
         assert len(tested.sessions) == 0
