@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from resources_servers.math_with_code.answers import equal, found_answer
 from resources_servers.math_with_code.sessions import Limits, Ran, Sessions
+from resources_servers.mcqa.votes import key_votes, votes
 from rollbook import (
     SESSION_ID_KEY,
     BaseResourcesServerConfig,
@@ -26,8 +27,6 @@ from rollbook import (
     BaseVerifyResponse,
     ReverifyMode,
     SimpleResourcesServer,
-    compute_pass_majority_metrics,
-    highest_k_metrics,
 )
 
 
@@ -130,16 +129,11 @@ class MathWithCodeResourcesServer(SimpleResourcesServer):
 
     def compute_metrics(self, tasks: list[list[dict[str, Any]]]) -> dict[str, Any]:
         """Return pass@k, pass@1 averages and majority votes over the boxed answers, in percent."""
-        metrics, *_ = compute_pass_majority_metrics(tasks, answer_key="extracted_answer")
-        return metrics
+        return votes(tasks)
 
     def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
         """Return the means, and the pass and majority metrics at the largest k."""
-        means = {name: value for name, value in agent_metrics.items() if name.startswith("mean/")}
-        votes = (
-            highest_k_metrics(agent_metrics, pattern) for pattern in ("pass@1[avg-of-{k}]", "pass@{k}", "majority@{k}")
-        )
-        return means | {name: value for found in votes for name, value in found.items()}
+        return key_votes(agent_metrics)
 
     @asynccontextmanager
     async def _lifespan(self, _app: FastAPI) -> AsyncIterator[None]:

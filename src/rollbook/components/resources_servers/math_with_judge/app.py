@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from resources_servers.math_with_judge.judging import judge_request, says_equal
 from resources_servers.math_with_judge.workers import WorkerPool, require_library
 from resources_servers.mcqa.boxed import last_boxed
+from resources_servers.mcqa.votes import key_votes, votes
 from rollbook import (
     BaseResourcesServerConfig,
     BaseRunRequest,
@@ -29,8 +30,6 @@ from rollbook import (
     ReverifyMode,
     SimpleResourcesServer,
     call_judge,
-    compute_pass_majority_metrics,
-    highest_k_metrics,
 )
 
 _ENOUGH: Final = 0.5
@@ -141,16 +140,11 @@ class MathWithJudgeResourcesServer(SimpleResourcesServer):
 
     def compute_metrics(self, tasks: list[list[dict[str, Any]]]) -> dict[str, Any]:
         """Return pass@k, pass@1 averages and majority votes over the boxed answers, in percent."""
-        metrics, *_ = compute_pass_majority_metrics(tasks, answer_key="extracted_answer")
-        return metrics
+        return votes(tasks)
 
     def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
         """Return the means, and the pass and majority metrics at the largest k."""
-        means = {name: value for name, value in agent_metrics.items() if name.startswith("mean/")}
-        votes = (
-            highest_k_metrics(agent_metrics, pattern) for pattern in ("pass@1[avg-of-{k}]", "pass@{k}", "majority@{k}")
-        )
-        return means | {name: value for found in votes for name, value in found.items()}
+        return key_votes(agent_metrics)
 
     @asynccontextmanager
     async def _lifespan(self, _app: FastAPI) -> AsyncIterator[None]:

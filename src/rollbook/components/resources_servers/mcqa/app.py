@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from resources_servers.mcqa.grading import GradingMode, Question, chosen_letter, compiled_patterns, option_texts
+from resources_servers.mcqa.votes import key_votes, votes
 from rollbook import (
     VERIFIER_ERROR,
     BaseResourcesServerConfig,
@@ -21,8 +22,6 @@ from rollbook import (
     BaseVerifyResponse,
     ReverifyMode,
     SimpleResourcesServer,
-    compute_pass_majority_metrics,
-    highest_k_metrics,
 )
 
 
@@ -93,16 +92,11 @@ class MCQAResourcesServer(SimpleResourcesServer):
 
     def compute_metrics(self, tasks: list[list[dict[str, Any]]]) -> dict[str, Any]:
         """Return pass@k, pass@1 averages and majority votes over the extracted letters, in percent."""
-        metrics, *_ = compute_pass_majority_metrics(tasks, answer_key="extracted_answer")
-        return metrics
+        return votes(tasks)
 
     def get_key_metrics(self, agent_metrics: dict[str, Any]) -> dict[str, Any]:
         """Return the means, and the pass and majority metrics at the largest k."""
-        means = {name: value for name, value in agent_metrics.items() if name.startswith("mean/")}
-        votes = (
-            highest_k_metrics(agent_metrics, pattern) for pattern in ("pass@1[avg-of-{k}]", "pass@{k}", "majority@{k}")
-        )
-        return means | {name: value for found in votes for name, value in found.items()}
+        return key_votes(agent_metrics)
 
 
 if __name__ == "__main__":
