@@ -144,7 +144,7 @@ async def test_a_server_behind_tls_is_asked_as_any_other_and_its_connection_used
     async with server.running(tls=identity()) as url, posting(now=clock) as poster:
         for _ in range(3):
             assert (await poster.post("colours", url, b"{}", Watched())).body == b"{}"
-            clock.at += 0.1
+            clock.at += 0.025
     assert (server.opened, len(server.requests)) == (1, 3)
     await server.all_closed()
 

@@ -38,13 +38,15 @@ def rested(quickest=0.0001):
         (0.0001, 0.0, False),
         (0.0001, 0.004, False),
         (0.0001, 0.006, True),
-        (0.0001, 0.25, True),
-        (0.0001, 0.26, False),
+        (0.0001, 0.104, True),
+        (0.0001, 0.106, False),
         (0.05, 0.09, False),
         (0.05, 0.11, True),
         (0.3, 0.59, False),
-        (0.3, 0.79, True),
-        (0.3, 0.81, False),
+        (0.3, 0.69, True),
+        (0.3, 0.71, False),
+        (0.39, 0.79, True),
+        (0.39, 0.801, False),
     ],
 )
 def test_a_connection_is_asked_again_once_it_has_rested_and_before_its_server_may_close_it(quickest, age, again):
@@ -62,18 +64,18 @@ def test_the_connection_that_has_rested_longest_goes_first():
     resting, idle = rested(), [Idle() for _ in range(3)]
     for at, connection in enumerate(idle):
         resting.put(connection, math.inf, at / 100)
-    assert [resting.take(0.1) for _ in range(4)] == [*idle, None]
+    assert [resting.take(0.025) for _ in range(4)] == [*idle, None]
 
 
 def test_a_connection_from_which_something_can_be_read_is_closed_and_the_next_one_taken():
     resting, spoke, quiet = rested(), Idle(is_quiet=False), Idle()
     resting.put(spoke, math.inf, 0.0)
     resting.put(quiet, math.inf, 0.0)
-    assert resting.take(0.1) is quiet
+    assert resting.take(0.025) is quiet
     assert spoke.closed
 
 
-@pytest.mark.parametrize(("told", "kept"), [(0.0, False), (0.01, False), (0.1, True), (5.0, True)])
+@pytest.mark.parametrize(("told", "kept"), [(0.0, False), (0.01, False), (0.011, True), (5.0, True)])
 def test_what_a_server_says_of_its_patience_is_halved(told, kept):
     assert rested().put(Idle(), told, 0.0) == kept
 
@@ -81,22 +83,22 @@ def test_what_a_server_says_of_its_patience_is_halved(told, kept):
 def test_a_server_that_ends_an_idle_connection_has_shown_its_patience():
     resting, ended = rested(), Idle()
     resting.put(ended, math.inf, 0.0)
-    resting.lost(ended, 0.1)
+    resting.lost(ended, 0.04)
     later = Idle()
     assert resting.put(later, math.inf, 1.0)
-    assert resting.take(1.04) is later
+    assert resting.take(1.019) is later
     resting.put(later, math.inf, 2.0)
-    assert resting.take(2.06) is None
+    assert resting.take(2.022) is None
 
 
-@pytest.mark.parametrize(("age", "shows"), [(0.02, False), (0.2, True)])
+@pytest.mark.parametrize(("age", "shows"), [(0.03, False), (0.04, True)])
 def test_a_request_that_met_its_end_on_a_connection_long_idle_shows_the_servers_patience(age, shows):
     resting, idle = rested(), Idle()
     resting.put(idle, math.inf, 0.0)
     assert resting.take(age) is idle
     resting.broke(idle, age)
     resting.put(idle, math.inf, 1.0)
-    assert (resting.take(1.15) is None) == shows
+    assert (resting.take(1.02) is None) == shows
 
 
 def test_what_a_server_has_shown_of_its_patience_is_not_forgotten_for_an_end_that_was_seen_late():
@@ -120,14 +122,14 @@ def test_no_more_are_kept_than_may_be_and_those_past_their_time_are_closed():
     resting, idle = rested(), [Idle() for _ in range(MOST_RESTING)]
     assert [resting.put(connection, math.inf, 0.0) for connection in idle] == [True] * MOST_RESTING
     assert not resting.put(Idle(), math.inf, 0.0)
-    resting.close_idle(0.1)
+    resting.close_idle(0.025)
     assert len(resting) == MOST_RESTING
     resting.close_idle(0.3)
     assert len(resting) == 0
     assert all(connection.closed for connection in idle)
 
 
-async def posts(poster, clock, url, times=3, wait=0.1):
+async def posts(poster, clock, url, times=3, wait=0.025):
     for _ in range(times):
         await poster.post("colours", url, b"{}", Watched())
         clock.at += wait
@@ -135,18 +137,18 @@ async def posts(poster, clock, url, times=3, wait=0.1):
 
 REUSED = {
     "at once": (OK, 0.0, 3),
-    "once rested": (OK, 0.1, 1),
+    "once rested": (OK, 0.025, 1),
     "idle too long": (OK, 0.5, 3),
-    "told to keep it": (OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=5, max=100\r\n\r\n"), 0.1, 1),
-    "told not to": (OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=0\r\n\r\n"), 0.1, 3),
-    "told to close it": (OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), 0.1, 3),
-    "an old protocol": (OK.replace(b"1.1", b"1.0").replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n"), 0.1, 3),
-    "bytes too many": (OK + b"x", 0.1, 3),
-    "the beginning of another reply": (OK + b"HTTP/1.1 2", 0.1, 3),
-    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 0.1, 1),
-    "no content": (b"HTTP/1.1 204 No\r\n\r\n", 0.1, 1),
-    "no content, with a length": (b"HTTP/1.1 304 No\r\nContent-Length: 2\r\n\r\n", 0.1, 3),
-    "much": (b"HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n" + bytes(2_000_000), 0.1, 1),
+    "told to keep it": (OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=5, max=100\r\n\r\n"), 0.025, 1),
+    "told not to": (OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=0\r\n\r\n"), 0.025, 3),
+    "told to close it": (OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), 0.025, 3),
+    "an old protocol": (OK.replace(b"1.1", b"1.0").replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n"), 0.025, 3),
+    "bytes too many": (OK + b"x", 0.025, 3),
+    "the beginning of another reply": (OK + b"HTTP/1.1 2", 0.025, 3),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 0.025, 1),
+    "no content": (b"HTTP/1.1 204 No\r\n\r\n", 0.025, 1),
+    "no content, with a length": (b"HTTP/1.1 304 No\r\nContent-Length: 2\r\n\r\n", 0.025, 3),
+    "much": (b"HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n" + bytes(2_000_000), 0.025, 1),
 }
 
 
@@ -182,7 +184,7 @@ async def test_requests_that_run_together_have_a_connection_each():
         for _ in range(3):
             calls = [poster.post("colours", url, b"{}", Watched()) for _ in range(8)]
             assert {reply.status for reply in await asyncio.gather(*calls)} == {200}
-            clock.at += 0.1
+            clock.at += 0.025
     assert (server.opened, len(server.requests)) == (8, 24)
 
 

@@ -89,7 +89,7 @@ async def test_a_body_goes_out_whole_and_its_connection_is_asked_again():
     async with server.running() as url, posting(now=clock) as poster:
         for _ in range(2):
             assert (await poster.post("colours", url, Pieces(12), Watched())).status == 200
-            clock.at += 0.1
+            clock.at += 0.025
     assert [len(request.partition(b"\r\n\r\n")[2]) for request in server.requests] == [12 << 18] * 2
     assert server.opened == 1
 

@@ -3,7 +3,7 @@
 Rules:
 * A connection rests before it is asked again, for as long as a close that followed the reply takes to arrive: twice
   the quickest round trip, 5 ms at least and 1 s at most.
-* It is asked again within 0.25 s after that, at an age of 0.8 s at most, before any usual server closes it; less where
+* It is asked again within 0.1 s after that, at an age of 0.8 s at most, before any usual server closes it; less where
   the server says so or has shown it. And only if the kernel has nothing to read from it. So no request meets the end of
   its connection.
 * Where the caller wants no rest, they are asked again at once, and lie idle for as long as the client lets them; only
@@ -24,8 +24,8 @@ MOST_RESTING: Final = 1024
 _REST_AT_LEAST: Final = 0.005
 _REST_AT_MOST: Final = 1.0
 _SHOWN_FOR_SECONDS: Final = 3600.0
-_BEYOND_REST: Final = 0.25
-_LONG: Final = 0.03
+_BEYOND_REST: Final = 0.1
+_LONG_BEYOND_REST: Final = 0.03
 
 
 class Resting:
@@ -92,7 +92,7 @@ class Resting:
 
     def broke(self, connection: Connection, now: float) -> None:
         """Note that a connection ended without a reply: if it had long lain idle, its end may have been under way."""
-        if connection.rested > _LONG:
+        if connection.rested > self.rest_seconds + _LONG_BEYOND_REST:
             self._note_end(connection.rested, now)
 
     def close_idle(self, now: float = math.inf) -> None:
