@@ -73,7 +73,7 @@ def test_rc_32_a_server_that_comes_up_within_the_grace_is_used(play):
 def test_rc_34_no_rollout_is_lost_or_run_twice_where_a_server_closes_just_as_its_connection_is_used_again(idle, play):
     """Each reply comes about as long after its request as the server keeps the connection of the last one.
 
-    The collector has a process of its own: in one with the server, each waits for the other between looking and sending.
+    The collector has a process of its own: in one, each side waits for the other between looking and sending.
     """
 
     async def script(asked):

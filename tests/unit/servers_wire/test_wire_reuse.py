@@ -137,18 +137,18 @@ async def posts(poster, clock, url, times=3, wait=0.025):
 
 REUSED = {
     "at once": (OK, 0.0, 3),
-    "once rested": (OK, 0.025, 1),
+    "once rested": (OK, 0.02, 1),
     "idle too long": (OK, 0.5, 3),
-    "told to keep it": (OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=5, max=100\r\n\r\n"), 0.025, 1),
-    "told not to": (OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=0\r\n\r\n"), 0.025, 3),
-    "told to close it": (OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), 0.025, 3),
-    "an old protocol": (OK.replace(b"1.1", b"1.0").replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n"), 0.025, 3),
-    "bytes too many": (OK + b"x", 0.025, 3),
-    "the beginning of another reply": (OK + b"HTTP/1.1 2", 0.025, 3),
-    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 0.025, 1),
-    "no content": (b"HTTP/1.1 204 No\r\n\r\n", 0.025, 1),
-    "no content, with a length": (b"HTTP/1.1 304 No\r\nContent-Length: 2\r\n\r\n", 0.025, 3),
-    "much": (b"HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n" + bytes(2_000_000), 0.025, 1),
+    "told to keep it": (OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=5, max=100\r\n\r\n"), 0.02, 1),
+    "told not to": (OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=0\r\n\r\n"), 0.02, 3),
+    "told to close it": (OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), 0.02, 3),
+    "an old protocol": (OK.replace(b"1.1", b"1.0").replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n"), 0.02, 3),
+    "bytes too many": (OK + b"x", 0.02, 3),
+    "the beginning of another reply": (OK + b"HTTP/1.1 2", 0.02, 3),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 0.02, 1),
+    "no content": (b"HTTP/1.1 204 No\r\n\r\n", 0.02, 1),
+    "no content, with a length": (b"HTTP/1.1 304 No\r\nContent-Length: 2\r\n\r\n", 0.02, 3),
+    "much": (b"HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n" + bytes(2_000_000), 0.02, 1),
 }
 
 
