@@ -142,7 +142,7 @@ REUSED = {
     "told to keep it": (OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=5, max=100\r\n\r\n"), 0.02, 1),
     "told not to": (OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=0\r\n\r\n"), 0.02, 3),
     "told to close it": (OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), 0.02, 3),
-    "an old protocol": (OK.replace(b"1.1", b"1.0").replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n"), 0.02, 3),
+    "an old one": (OK.replace(b"1.1", b"1.0").replace(b"\r\n\r\n", b"\r\nConnection: keep-alive\r\n\r\n"), 0.02, 3),
     "bytes too many": (OK + b"x", 0.02, 3),
     "the beginning of another reply": (OK + b"HTTP/1.1 2", 0.02, 3),
     "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 0.02, 1),
