@@ -1,6 +1,7 @@
 """Code written for NeMo Gym finds every name that it imports."""
 
 import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,11 @@ def test_the_root_answers_for_every_public_name():
     assert {name for name in ours if getattr(nemo_gym, name) is not getattr(rollbook, name)} == set()
 
 
-def test_the_parent_folder_is_that_of_the_searched_components():
-    import nemo_gym  # noqa: PLC0415  as above
-
-    assert rollbook.component_root() == nemo_gym.PARENT_DIR
+def test_the_parent_folder_is_that_of_the_components_searched_when_it_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "resources_servers").mkdir()
+    monkeypatch.setenv("NEMO_GYM_EXTRA_ROOTS", str(tmp_path))
+    monkeypatch.delitem(sys.modules, "nemo_gym", raising=False)
+    assert importlib.import_module("nemo_gym").PARENT_DIR == rollbook.component_root() == tmp_path
 
 
 def test_a_name_that_nobody_has_is_an_import_error():
