@@ -110,7 +110,7 @@ def interpreter() -> str:
 
 def tower(height: int) -> int:
     """Return a Fibonacci number, the slow way."""
-    return height if height < 2 else tower(height - 1) + tower(height - 2)
+    return tower(height - 1) + tower(height - 2) if height > 1 else height
 
 
 def say_ratio(name: str, cost: Cost, limit_name: str, limit: Cost, factor: float) -> None:
