@@ -1,0 +1,164 @@
+"""What the rows of a data set amount to: how many, how long, and what their fields hold.
+
+Rules:
+* Rows are seen once and none is kept: spread is summed as Welford does, different texts by `DistinctTexts`.
+* A list counts as its members; an object, null and what routes a row count as nothing. A field that holds texts is told
+  by its texts.
+* Numbers are rounded to two places, below 1 to three; the spread is that of a sample.
+
+Source: servers.md §8.9. B. P. Welford, Note on a method for calculating corrected sums of squares and products,
+Technometrics 4 (1962).
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.records.keys import AGENT_REF_KEY, RESPONSES_CREATE_PARAMS_KEY, SKILLS_REF_KEY, TASK_SOURCE_KEY
+from rollbook.records.source import is_materialized
+from rollbook.verbs.distinct_texts import DistinctTexts
+
+COUNT: Final = "Number of examples"
+TOOLS: Final = "Number of tools"
+WORDS: Final = "Json-dumped number of words (proxy for token count)"
+TURNS: Final = "Number of turns"
+TEMPERATURE: Final = "Temperature"
+_NO_FIELDS: Final = frozenset({RESPONSES_CREATE_PARAMS_KEY, AGENT_REF_KEY, TASK_SOURCE_KEY, SKILLS_REF_KEY})
+_MOST_FIELDS: Final = 1000
+_MOST: Final = 10**300
+
+
+class Distribution(msgspec.Struct):
+    """A sum over numbers that keeps none of them."""
+
+    count: int = 0
+    total: float = 0
+    low: float = math.inf
+    high: float = -math.inf
+    _mean: float = 0.0
+    _squares: float = 0.0
+
+    def add(self, number: float) -> None:
+        """Take in a number."""
+        self.count += 1
+        self.total += number
+        self.low, self.high = min(self.low, number), max(self.high, number)
+        away = number - self._mean
+        self._mean += away / self.count
+        self._squares += away * (number - self._mean)
+
+    def told(self) -> JsonObject:
+        """Return the metrics file's words for it."""
+        none = self.count == 0
+        spread = math.sqrt(self._squares / (self.count - 1)) if self.count > 1 else 0.0
+        return {
+            "Total # non-null values": self.count,
+            "Average": 0.0 if none else _rounded(self.total / self.count),
+            "Min": 0.0 if none else _rounded(self.low),
+            "Max": 0.0 if none else _rounded(self.high),
+            "Standard deviation": _rounded(spread),
+        }
+
+
+class DatasetMetrics:
+    """Sums over the rows of a data set."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._params = {name: Distribution() for name in (TOOLS, WORDS, TURNS, TEMPERATURE)}
+        self._seen: dict[str, None] = {}
+        self._numbers: dict[str, Distribution] = {}
+        self._texts: dict[str, int] = {}
+        self._distinct = DistinctTexts()
+        self.left_out = 0
+
+    def add(self, row: JsonMapping, computed: Mapping[str, object] | None = None) -> None:
+        """Take in a row, and what its server computed of its task; that stands for a field of the same name."""
+        task = row["task_input"] if is_materialized(row) else row
+        self.rows += 1
+        if not isinstance(task, Mapping):
+            return
+        self._add_params(task.get(RESPONSES_CREATE_PARAMS_KEY))
+        computed = computed or {}
+        for name, value in (*task.items(), *computed.items()):
+            if not (name in _NO_FIELDS or name.startswith("_ng_") or (name in computed and name in task)):
+                self._add_field(name, value)
+        for name in computed.keys() & task.keys():
+            self._add_field(name, computed[name])
+
+    def told(self) -> JsonObject:
+        """Return the metrics as the metrics file holds them."""
+        told: JsonObject = {COUNT: self.rows}
+        told |= {name: one.told() for name, one in self._params.items()}
+        return told | {name: self._field(name) for name in self._seen if name not in told}
+
+    def close(self) -> None:
+        """Let go of what was put aside on disk."""
+        self._distinct.close()
+
+    def _add_params(self, params: object) -> None:
+        if not isinstance(params, Mapping):
+            return
+        words = len(json.dumps(params).split())
+        told = (_tools(params), words, _turns(params.get("input")), params.get("temperature"))
+        for one, value in zip(self._params.values(), told, strict=True):
+            number = _number(value)
+            if number is not None:
+                one.add(number)
+
+    def _field(self, name: str) -> JsonObject:
+        if name in self._texts:
+            return {"unique_count": self._distinct.count(name), "total_count": self._texts[name]}
+        return self._numbers[name].told()
+
+    def _add_field(self, name: str, value: object) -> None:
+        for part in value if isinstance(value, list) else (value,):
+            number = _number(part)
+            if (isinstance(part, str) or number is not None) and self._is_followed(name):
+                self._add_value(name, part if number is None else number)
+
+    def _add_value(self, name: str, value: object) -> None:
+        if isinstance(value, str):
+            self._texts[name] = self._texts.get(name, 0) + 1
+            self._distinct.add(name, value)
+        elif isinstance(value, float):
+            self._numbers.setdefault(name, Distribution()).add(value)
+
+    def _is_followed(self, name: str) -> bool:
+        if name not in self._seen and len(self._seen) >= _MOST_FIELDS:
+            self.left_out += 1
+            return False
+        self._seen[name] = None
+        return True
+
+
+def _tools(params: Mapping[str, object]) -> int | None:
+    tools = params.get("tools")
+    return len(tools) if isinstance(tools, list) else None
+
+
+def _turns(given: object) -> int | None:
+    """Return how often the user speaks; None where nobody asks anything yet."""
+    if isinstance(given, str):
+        return 1
+    turns = sum(1 for item in _messages(given) if item.get("role") == "user")
+    return turns or None
+
+
+def _messages(given: object) -> Iterator[Mapping[str, object]]:
+    yield from (item for item in (given if isinstance(given, list) else ()) if isinstance(item, Mapping))
+
+
+def _number(value: object) -> float | None:
+    """Return a number that can be summed; None of anything else."""
+    if isinstance(value, int):
+        return float(value) if abs(value) < _MOST else None
+    return value if isinstance(value, float) and math.isfinite(value) else None
+
+
+def _rounded(number: float) -> float:
+    return round(float(number), 3 if abs(number) < 1 else 2)
