@@ -35,6 +35,7 @@ _PUBLIC: Final = {
         "MODEL_CALL_CAPTURE_DIR_KEY_NAME OBSERVABILITY_ENABLED_KEY_NAME RESULTS_DIR_KEY_NAME ROLLOUT_PATH_PREFIX "
         "SKILLS_REF_KEY_NAME TASK_SOURCE_KEY_NAME TOKEN_CAPTURE_PATH_SEGMENT TOKEN_ID_CAPTURE_BLOCK"
     ),
+    "rollbook.config.manifest": "EnvironmentManifest manifest_json_schema",
     "rollbook.config.parser": (
         "GlobalConfigDictParser GlobalConfigDictParserConfig get_first_server_config_dict get_global_config_dict "
         "maybe_get_global_config_dict set_global_config_dict"
@@ -54,7 +55,10 @@ _PUBLIC: Final = {
         "ShardTakenOverError TaskDataSchemaError UnroutedRunError VerifierFixtureError"
     ),
     "rollbook.inputs.deliverables": "IGNORE_FILES is_deliverable",
+    "rollbook.inputs.prepared_rows": "prepared_rows write_prepared_rows",
     "rollbook.inputs.prompts": "PromptConfig apply_prompt_to_row fill_prompt load_prompt_config",
+    "rollbook.inputs.published_file": "PublishedFile",
+    "rollbook.inputs.published_rows": "PublishedRow published_csv_rows published_json_rows unpacked_file",
     "rollbook.inputs.skills": "SkillsRef load_skills stage_skills",
     "rollbook.inputs.task_data": (
         "TaskDataReport TaskDataValidator load_task_data_schema normalize_task_fields validate_jsonl_rows"

@@ -70,6 +70,10 @@ from rollbook.config.key_names import (
     TOKEN_CAPTURE_PATH_SEGMENT,
     TOKEN_ID_CAPTURE_BLOCK,
 )
+from rollbook.config.manifest import (
+    EnvironmentManifest,
+    manifest_json_schema,
+)
 from rollbook.config.parser import (
     GlobalConfigDictParser,
     GlobalConfigDictParserConfig,
@@ -673,6 +677,7 @@ __all__ = [
     "E2ERolloutCollectionConfig",
     "EmbeddedDeployment",
     "EndpointNotReadyError",
+    "EnvironmentManifest",
     "EnvironmentServerRef",
     "EpisodeFailure",
     "EpisodeId",
@@ -883,6 +888,7 @@ __all__ = [
     "load_skills",
     "load_task_data_schema",
     "logical_rollout_id",
+    "manifest_json_schema",
     "manifest_path_for",
     "materialize_task",
     "materialized_path_for",

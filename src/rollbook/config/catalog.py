@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import yaml
 
 from rollbook.config.names import AGENTS, ENVIRONMENT_SERVERS, MODELS, RESOURCES_SERVERS
+from rollbook.config.placed_yaml import read_placed_yaml
 from rollbook.config.roots import search_roots
 from rollbook.config.tree import did_you_mean
-from rollbook.errors import ConfigPathNotFoundError
+from rollbook.errors import ConfigError, ConfigPathNotFoundError
 
 _LOG = logging.getLogger(__name__)
 _SELECTOR: Final = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)*")
@@ -181,10 +181,10 @@ def _description(folder: Path) -> str:
 
 def _manifest_description(file: Path) -> str:
     try:
-        manifest = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        text = read_placed_yaml(file, "a manifest").tree.get("description")
+    except (OSError, ConfigError):
         return ""
-    return str(manifest.get("description") or "") if isinstance(manifest, dict) else ""
+    return text if isinstance(text, str) else ""
 
 
 def _first_paragraph(file: Path) -> str:

@@ -9,14 +9,14 @@ Source: servers.md §8.12, §10.2.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Literal, TypeGuard, cast, get_args
+from typing import Final
 
 import msgspec
-import yaml
 
 from rollbook.config.catalog import Shelf, named_folder, shelf_entries
+from rollbook.config.manifest import MANIFEST_FILE, Determinism, EnvironmentManifest, Kind, read_manifest
 from rollbook.config.names import RESOURCES_SERVERS
 from rollbook.config.roots import search_roots
 from rollbook.config.tree import did_you_mean
@@ -27,14 +27,9 @@ from rollbook.servers.kinds.verifier_exercise import exercise_verifier_fixture
 from rollbook.servers.kinds.verifier_fixture import VerifierFixture
 from rollbook.servers.serving.loading import build_component
 
-Kind = Literal["environment", "benchmark"]
-Determinism = Literal["seeded", "stochastic", "unknown"]
 _KINDS: Final = {"environment": Shelf.ENVIRONMENT, "benchmark": Shelf.BENCHMARK}
 _EXPORTED: Final = "VERIFIER_FIXTURE"
 _ENTRY_POINT: Final = "app.py"
-_ENDS: Final = 2
-_REWARD: Final = "write reward: {range: [<lowest>, <highest>]}, two numbers, or leave it out: [0, 1]"
-_DETERMINISMS: Final = get_args(Determinism)
 
 
 class Verifier(msgspec.Struct, frozen=True):
@@ -99,48 +94,28 @@ def _not_there(name: str, shelves: Sequence[Shelf], error: ConfigPathNotFoundErr
 
 
 def _of_manifest(name: str, folder: Path) -> Verifier:
-    path = folder / "manifest.yaml"
+    path = folder / MANIFEST_FILE
     try:
-        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+        told = read_manifest(path)
     except FileNotFoundError as error:
-        raise ConfigError(f"{folder} has no manifest.yaml, which says which resources server judges") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
-    server = told.get("resources_server") if isinstance(told, dict) else None
-    if not isinstance(server, str):
+        raise ConfigError(f"{folder} has no {MANIFEST_FILE}, which says which resources server judges") from error
+    return verifier_of(told, path, name)
+
+
+def verifier_of(manifest: EnvironmentManifest, path: Path, name: str) -> Verifier:
+    """Return the verifier that a manifest names; `path` is its file, `name` what the verifier is told as.
+
+    Raises:
+        ConfigError: it names none, or one that no root holds.
+
+    """
+    if manifest.resources_server is None:
         raise ConfigError(f"{path} names no resources_server; nothing of {name} can be checked")
-    low, high, better = _rewards(path, told.get("reward"))
-    return Verifier(name, named_folder(Shelf.RESOURCES_SERVER, server), low, high, better, _determinism(path, told))
-
-
-def _rewards(path: Path, reward: object) -> tuple[float, float, bool]:
-    """Return between which ends rewards lie, and whether higher ones are better, as a manifest says."""
-    told = {} if reward is None else reward
-    if not isinstance(told, dict):
-        raise ConfigError(f"{path}: reward is {reward!r}; {_REWARD}")
-    ends = (0.0, 1.0) if told.get("range") is None else told["range"]
-    better = told.get("higher_is_better", True)
-    if not _is_range(ends):
-        raise ConfigError(f"{path}: reward.range is {ends!r}; {_REWARD}")
-    if not isinstance(better, bool):
-        raise ConfigError(f"{path}: reward.higher_is_better is {better!r}; write true or false")
-    low, high = ends
-    return float(low), float(high), better
-
-
-def _is_range(ends: object) -> TypeGuard[Sequence[float]]:
-    """Whether these are two numbers, the lower one first; no number is below or above one that is none."""
-    if not isinstance(ends, (list, tuple)) or len(ends) != _ENDS:
-        return False
-    numbers = all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in ends)
-    return numbers and ends[0] <= ends[1]
-
-
-def _determinism(path: Path, told: Mapping[str, object]) -> Determinism:
-    given = told.get("determinism", "unknown")
-    if given not in _DETERMINISMS:
-        raise ConfigError(f"{path}: determinism is {given!r}; write one of {', '.join(_DETERMINISMS)}")
-    return cast("Determinism", given)
+    low, high = manifest.reward.range
+    better, determinism = manifest.reward.higher_is_better, manifest.determinism
+    return Verifier(
+        name, named_folder(Shelf.RESOURCES_SERVER, manifest.resources_server), low, high, better, determinism
+    )
 
 
 def _exported(folder: Path) -> object:

@@ -1,0 +1,109 @@
+"""A small YAML file → its values and the line of each, for files that people write and are told about.
+
+Rules:
+* What a document repeats by reference (`*name`) is refused: a few lines of it can stand for any amount of data.
+* A key that stands twice is refused: the reader would see one value and the program another.
+* A file is UTF-8 text, with or without a byte order mark, of a size that people write.
+
+Source: servers.md §8.12.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import yaml
+
+from rollbook.errors import ConfigError
+
+Place = tuple[str | int, ...]
+"""Where a value lies in a document: keys and indices, from the top."""
+_MOST_BYTES: Final = 1 << 20
+_DEEPEST: Final = 40
+
+
+class PlacedYaml(msgspec.Struct, frozen=True):
+    """The values of one file, and the lines at which they begin."""
+
+    path: Path
+    tree: Mapping[str, object]
+    lines: Mapping[Place, int]
+
+    def at(self, place: Place) -> str:
+        """Return `file:line` of a value, of what encloses it where it is not there."""
+        known = next((place[:end] for end in range(len(place), 0, -1) if place[:end] in self.lines), ())
+        return f"{self.path}:{self.lines.get(known, 1)}"
+
+
+def read_placed_yaml(path: Path, what: str) -> PlacedYaml:
+    """Return the mapping in a file; `what` says in a message what the file was to be.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ConfigError: no text, no YAML, no mapping at the top, an alias, or a key that stands twice.
+
+    """
+    text = _text(path)
+    try:
+        _refuse_what_people_do_not_write(path, text)
+        node = yaml.compose(text, yaml.SafeLoader)
+        tree = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise ConfigError(f"{place}: malformed YAML: {error.problem or 'unreadable'}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read as YAML: {str(error).splitlines()[0]}") from None
+    if not isinstance(node, yaml.MappingNode) or not isinstance(tree, dict):
+        found = "nothing" if tree is None else "a list" if isinstance(tree, list) else "one value"
+        raise ConfigError(f"{path} holds {found}; {what} is a mapping: write `field: value` lines")
+    return PlacedYaml(path, tree, dict(_lines(path, node, ())))
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise ConfigError(f"{path} is larger than {_MOST_BYTES} bytes; nobody wrote it by hand, and it is not read")
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{path} cannot be read: it is not UTF-8 text (byte {error.start}); save it as UTF-8"
+        ) from None
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _refuse_what_people_do_not_write(path: Path, text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        line = _line(event)
+        if isinstance(event, yaml.AliasEvent):
+            raise ConfigError(f"{path}:{line}: an alias (*{event.anchor}) stands for other text; write it out")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise ConfigError(f"{path}:{line}: values are nested more than {_DEEPEST} deep")
+
+
+def _lines(path: Path, node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield (*place, index), _line(item)
+            yield from _lines(path, item, (*place, index))
+    elif isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            line, name = _line(key), str(key.value)
+            if name in seen:
+                raise ConfigError(f"{path}:{line}: `{name}` stands twice; keep one")
+            seen.add(name)
+            yield (*place, name), line
+            yield from _lines(path, value, (*place, name))
+
+
+def _line(part: yaml.Node | yaml.Event) -> int:
+    return part.start_mark.line + 1 if part.start_mark else 1
