@@ -136,11 +136,24 @@ from rollbook.inputs.deliverables import (
     IGNORE_FILES,
     is_deliverable,
 )
+from rollbook.inputs.prepared_rows import (
+    prepared_rows,
+    write_prepared_rows,
+)
 from rollbook.inputs.prompts import (
     PromptConfig,
     apply_prompt_to_row,
     fill_prompt,
     load_prompt_config,
+)
+from rollbook.inputs.published_file import (
+    PublishedFile,
+)
+from rollbook.inputs.published_rows import (
+    PublishedRow,
+    published_csv_rows,
+    published_json_rows,
+    unpacked_file,
 )
 from rollbook.inputs.skills import (
     SkillsRef,
@@ -773,6 +786,8 @@ __all__ = [
     "ProcessDeployment",
     "Profiler",
     "PromptConfig",
+    "PublishedFile",
+    "PublishedRow",
     "RemoteDeployment",
     "ResourcesCloseSessionRequest",
     "ResourcesCloseSessionResponse",
@@ -901,6 +916,9 @@ __all__ = [
     "omitted_rollout_record",
     "overridable",
     "prepare_append",
+    "prepared_rows",
+    "published_csv_rows",
+    "published_json_rows",
     "raise_for_status",
     "read_records",
     "refuse_to_shadow",
@@ -925,10 +943,12 @@ __all__ = [
     "split_responses_input_output_items",
     "stage_skills",
     "training_variant_of",
+    "unpacked_file",
     "untrusted_json",
     "validate_failure_kind",
     "validate_jsonl_rows",
     "verify_agent_response",
+    "write_prepared_rows",
 ]
 
 __version__: str
