@@ -18,20 +18,29 @@ FULL = bool(os.environ.get("ROLLBOOK_FULL"))
 MANIFESTS = [read_manifest(entry.path / "manifest.yaml") for entry in catalog.environments([PARENT_DIR])]
 NAMES = [manifest.name for manifest in MANIFESTS]
 STATEFUL = ("office", "wordle")
-SOMETIMES_RIGHT = "++policy_model.responses_api_models.simulated_model.policy.p_correct=0.6"
+EQUAL = "[[A=B]]"
+SIMULATED = "++policy_model.responses_api_models.simulated_model"
+TIMES = [
+    "++code_gen.resources_servers.code_gen.unit_test_timeout_secs=120",
+    "++math_with_judge.resources_servers.math_with_judge.library_verifier_timeout_seconds=120",
+]
+"""What bounds a check, out of a busy machine's way: no reward is to depend on how fast it is."""
 
 pytestmark = pytest.mark.filterwarnings("error::DeprecationWarning:rollbook")
 
 
 def collected(names, serve, folder):
     """Return the rewards of the example rows of these environments, by agent and task."""
-    output, given = folder / serve / "r.jsonl", folder / "rows.jsonl"
-    given.write_text("".join(line for manifest in MANIFESTS if manifest.name in names for line in rows_of(manifest)))
+    output, given, verdicts = folder / serve / "r.jsonl", folder / "rows.jsonl", folder / "verdicts.jsonl"
+    rows = [row for manifest in MANIFESTS if manifest.name in names for row in rows_of(manifest)]
+    given.write_text(lines(rows))
+    verdicts.write_text(lines({"question": row["question"], "expected_answer": EQUAL} for row in rows if judged(row)))
     code = exit_code_of(
         [
             *["eval", "run", *(word for name in names for word in ("--environment", name))],
             *["--model-type", "simulated_model", "-i", str(given), "-o", str(output)],
-            *["--serve", serve, "--retry-for", "0", SOMETIMES_RIGHT],
+            *["--serve", serve, "--retry-for", "0", *(TIMES if len(names) > len(STATEFUL) else [])],
+            *[f"{SIMULATED}.policy.p_correct=0.6", f"{SIMULATED}.answers_fpath=[{given},{verdicts}]"],
         ]
     )
     assert code == 0
@@ -40,12 +49,21 @@ def collected(names, serve, folder):
     return {(row["agent_ref"]["name"], row["_ng_task_index"]): row["reward"] for row in rows}
 
 
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def judged(row):
+    """Whether a judge model is asked about the row: it is found by its question inside the judge's prompt."""
+    return row["agent_ref"]["name"].startswith("equivalence_llm_judge")
+
+
 def rows_of(manifest):
-    """Yield the example rows of an environment as lines that name their agent."""
+    """Yield the example rows of an environment, with the agent that is to run them."""
     agent = {"type": "responses_api_agents", "name": f"{manifest.name}_{manifest.agent_server}"}
     for dataset in manifest.datasets:
         for line in Path(PARENT_DIR, dataset.jsonl_fpath).read_text(encoding="utf-8").splitlines():
-            yield json.dumps({**json.loads(line), "agent_ref": agent}) + "\n"
+            yield {**json.loads(line), "agent_ref": agent}
 
 
 def served_alike(names, folder):
@@ -61,7 +79,7 @@ def test_all_collect_their_example_rows_in_one_run(tmp_path):
         low, high = manifest.reward.range
         assert len(own) == len([*rows_of(manifest)])
         assert all(low <= reward <= high for reward in own)
-    assert {0.0, 1.0} <= {*rewards.values()}
+        assert any(low < reward for reward in own), f"{manifest.name}: nothing was right"
 
 
 def test_an_environment_that_is_named_alone_collects_its_example_rows(tmp_path):
