@@ -72,11 +72,6 @@ def test_an_environment_without_a_configuration_of_its_own_is_listed_with_those_
     assert "It has paint/config_bundled." in capsys.readouterr().err
 
 
-def test_a_shelf_that_is_empty_says_where_to_see_what_ships(here, capsys):
-    exit_code_of(["list", "environments"])
-    assert "`gym list resources-servers` shows what ships" in capsys.readouterr().out
-
-
 def test_environments_can_be_listed_without_benchmarks(here, capsys):
     for kind in ("environment", "benchmark"):
         folder = here / f"{kind}s" / f"a_{kind}"
@@ -84,7 +79,8 @@ def test_environments_can_be_listed_without_benchmarks(here, capsys):
         (folder / "config.yaml").write_text("")
     for flags, names in ([], ["a_benchmark", "a_environment"]), (["--kind", "environment"], ["a_environment"]):
         assert exit_code_of(["list", "environments", "--json", *flags]) == 0
-        assert sorted(entry["name"] for entry in json.loads(capsys.readouterr().out)) == names
+        listed = {entry["name"] for entry in json.loads(capsys.readouterr().out)}
+        assert sorted(listed & {"a_benchmark", "a_environment"}) == names
 
 
 @pytest.mark.parametrize("kind", ["environments", "benchmarks", "agents", "models"])
