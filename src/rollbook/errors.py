@@ -31,6 +31,7 @@
     │   ├── SandboxPathError                     (also ValueError) a path that leads out of the sandbox
     │   └── SandboxPtyError                      a terminal that cannot be opened, or is gone
     ├── JudgeError                               a judge model could not be asked
+    ├── HubError                                 a data set that the Hugging Face hub did not give or take
     └── SendFailed                               (in `records.exchange`) one exchange that brought no whole reply
 
 Beside the tree, by contract of the field: `InnerServerError` (an aiohttp error that carries the inner reply),
@@ -232,6 +233,10 @@ class MissingPackageError(ServingError):
 
 class ShadowedPackageError(RollbookError, ImportError):
     """An installed distribution that another one of the same import name would hide."""
+
+
+class HubError(RollbookError):
+    """A data set that could not be fetched from the Hugging Face hub, or published there; no half file is left."""
 
 
 class JudgeError(RollbookError):

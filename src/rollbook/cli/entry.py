@@ -29,6 +29,7 @@ gym: Final = VerbGroup(
     {
         "eval": Verb("rollbook.cli.eval_group", "Run tasks against servers and score what comes back."),
         "env": Verb("rollbook.cli.env_group", "Serve environments: start, status, stop, test, prefetch, resolve."),
+        "dataset": Verb("rollbook.cli.dataset_group", "Make data sets: render, collate, download, upload."),
         "dev": Verb("rollbook.cli.dev_group", "Look into saved rollouts: compare."),
         "list": Verb("rollbook.cli.list_group", "List environments, benchmarks, agents, models and resources servers."),
     },

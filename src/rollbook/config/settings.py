@@ -39,10 +39,15 @@ _FLAGS: Final = {
 """Numbers that have a flag: the flag, and what values are right where the refusal itself does not say it."""
 
 _REQUIRED: Final = {
+    "dataset_name": "--name NAME",
     "input_glob": "--input-glob A,B",
     "input_jsonl_fpath": "--input FILE",
     "materialized_inputs_jsonl_fpath": "--inputs FILE",
+    "mode": "--mode MODE",
+    "output_dirpath": "--output-dir DIR",
     "output_jsonl_fpath": "--output FILE",
+    "prompt_config": "--prompt-config PATH",
+    "repo_id": "--repo-id OWNER/NAME",
     "split": "--split SPLIT",
 }
 """What is required, and the flag that gives it."""

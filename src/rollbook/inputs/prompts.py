@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,6 +22,7 @@ from rollbook.records.keys import RESPONSES_CREATE_PARAMS_KEY
 from rollbook.records.source import SourceRow, is_materialized
 
 _SHOWN: Final = 200
+_LISTED: Final = 20
 
 
 class PromptConfig(BaseModel):
@@ -93,31 +95,50 @@ def validate_prompt_compatibility(rows: Iterable[SourceRow]) -> None:
     """Refuse rows that bring their own prompt.
 
     Raises:
-        InputError: lists every such row.
+        InputError: tells of such rows: the first in words, the rest counted.
 
     """
-    places = [source.place for source in rows if has_own_prompt(source.row)]
-    if places:
-        raise InputError(
-            "a prompt template is set, but these rows have an `input` of their own or are episode tasks: "
-            f"{', '.join(places)}"
-        )
+    refused = _Refused()
+    for source in rows:
+        if has_own_prompt(source.row):
+            refused.add(source)
+    refused.finish()
 
 
 def fill_prompts(config: PromptConfig, rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
     """Yield `rows` with the template filled in; identity stays that of the unfilled row.
 
     Raises:
-        InputError: rows that bring their own prompt, all listed at the end; or a field that a row lacks.
+        InputError: rows that bring their own prompt, told at the end; or a field that a row lacks.
 
     """
-    refused: list[SourceRow] = []
+    refused = _Refused()
     for source in rows:
         if has_own_prompt(source.row):
-            refused.append(source)
+            refused.add(source)
             continue
         try:
             yield replace(source, row=apply_prompt_to_row(source.row, config))
         except (KeyError, InputError) as error:
             raise InputError(f"{source.place}: {error.args[0]}") from None
-    validate_prompt_compatibility(refused)
+    refused.finish()
+
+
+class _Refused(Struct):
+    """Rows that bring their own prompt: the first places, and how many there are."""
+
+    places: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, source: SourceRow) -> None:
+        self.count += 1
+        if self.count <= _LISTED:
+            self.places.append(source.place)
+
+    def finish(self) -> None:
+        more = f" and {self.count - _LISTED} more" if self.count > _LISTED else ""
+        if self.count:
+            raise InputError(
+                "a prompt template is set, but these rows have an `input` of their own or are episode tasks: "
+                f"{', '.join(self.places)}{more}"
+            )

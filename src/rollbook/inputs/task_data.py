@@ -10,20 +10,18 @@ Rules:
 Source: servers.md §8.2.
 """
 
-import importlib.util
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 import orjson
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from rollbook.errors import TaskDataSchemaError
+from rollbook.inputs.beside import BROKEN, imported
 from rollbook.records.json_values import JsonObject
 
 TASK_DATA_FILE: Final = "task_data.py"
@@ -33,7 +31,6 @@ _NO_FIELDS: Final = frozenset(
     {"responses_create_params", "agent_ref", "task_source", "_ng_task_index", "_ng_rollout_index", *_CONTAINERS}
 )
 _MOST_TOLD: Final = 20
-_BROKEN: Final = (ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError, PydanticUserError)
 
 
 def load_task_data_schema(server_dir: str | PathLike[str]) -> TypeAdapter[Any] | None:
@@ -47,9 +44,9 @@ def load_task_data_schema(server_dir: str | PathLike[str]) -> TypeAdapter[Any] |
     if not path.is_file():
         return None
     try:
-        declared = getattr(_imported(path), _SCHEMA, None)
+        declared = getattr(imported(path, "task_data"), _SCHEMA, None)
         adapter = None if declared is None else TypeAdapter[Any](declared)
-    except _BROKEN as error:
+    except BROKEN as error:
         raise TaskDataSchemaError(f"{path}: {type(error).__name__}: {error}") from error
     if adapter is None:
         raise TaskDataSchemaError(f"{path} declares no `{_SCHEMA}`; name the model of its fields so")
@@ -151,18 +148,6 @@ def _validate_line(validator: TaskDataValidator, index: int, line: bytes) -> Non
     validator.report.rows += 1
     validator.report.error_rows += 1
     validator.report.errors.append(f"row {index}: no JSON object")
-
-
-def _imported(path: Path) -> ModuleType:
-    """Return the module of a file, imported anew under a name of its own."""
-    name = f"rollbook_task_data_of_{path.parent.name}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no module")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def _properties(

@@ -42,14 +42,14 @@ class Distribution(msgspec.Struct):
     _mean: float = 0.0
     _squares: float = 0.0
 
-    def add(self, number: float) -> None:
-        """Take in a number."""
-        self.count += 1
-        self.total += number
+    def add(self, number: float, times: int = 1) -> None:
+        """Take in a number that was seen so often."""
+        self.count += times
+        self.total += number * times
         self.low, self.high = min(self.low, number), max(self.high, number)
         away = number - self._mean
-        self._mean += away / self.count
-        self._squares += away * (number - self._mean)
+        self._mean += away * times / self.count
+        self._squares += times * away * (number - self._mean)
 
     def told(self) -> JsonObject:
         """Return the metrics file's words for it."""
@@ -65,7 +65,7 @@ class Distribution(msgspec.Struct):
 
 
 class DatasetMetrics:
-    """Sums over the rows of a data set."""
+    """Sums over the rows of a data set, of which each stands for so many as it is repeated."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -76,19 +76,16 @@ class DatasetMetrics:
         self._distinct = DistinctTexts()
         self.left_out = 0
 
-    def add(self, row: JsonMapping, computed: Mapping[str, object] | None = None) -> None:
+    def add(self, row: JsonMapping, computed: JsonMapping | None = None, times: int = 1) -> None:
         """Take in a row, and what its server computed of its task; that stands for a field of the same name."""
         task = row["task_input"] if is_materialized(row) else row
-        self.rows += 1
-        if not isinstance(task, Mapping):
+        self.rows += times
+        if not isinstance(task, dict):
             return
-        self._add_params(task.get(RESPONSES_CREATE_PARAMS_KEY))
-        computed = computed or {}
-        for name, value in (*task.items(), *computed.items()):
-            if not (name in _NO_FIELDS or name.startswith("_ng_") or (name in computed and name in task)):
-                self._add_field(name, value)
-        for name in computed.keys() & task.keys():
-            self._add_field(name, computed[name])
+        self._add_params(task.get(RESPONSES_CREATE_PARAMS_KEY), times)
+        for name, value in ({**task, **computed} if computed else task).items():
+            if name not in _NO_FIELDS and not name.startswith("_ng_"):
+                self._add_field(name, value, times)
 
     def told(self) -> JsonObject:
         """Return the metrics as the metrics file holds them."""
@@ -100,7 +97,7 @@ class DatasetMetrics:
         """Let go of what was put aside on disk."""
         self._distinct.close()
 
-    def _add_params(self, params: object) -> None:
+    def _add_params(self, params: object, times: int) -> None:
         if not isinstance(params, Mapping):
             return
         words = len(json.dumps(params).split())
@@ -108,25 +105,25 @@ class DatasetMetrics:
         for one, value in zip(self._params.values(), told, strict=True):
             number = _number(value)
             if number is not None:
-                one.add(number)
+                one.add(number, times)
 
     def _field(self, name: str) -> JsonObject:
         if name in self._texts:
             return {"unique_count": self._distinct.count(name), "total_count": self._texts[name]}
         return self._numbers[name].told()
 
-    def _add_field(self, name: str, value: object) -> None:
+    def _add_field(self, name: str, value: object, times: int) -> None:
         for part in value if isinstance(value, list) else (value,):
             number = _number(part)
             if (isinstance(part, str) or number is not None) and self._is_followed(name):
-                self._add_value(name, part if number is None else number)
+                self._add_value(name, part if number is None else number, times)
 
-    def _add_value(self, name: str, value: object) -> None:
+    def _add_value(self, name: str, value: object, times: int) -> None:
         if isinstance(value, str):
-            self._texts[name] = self._texts.get(name, 0) + 1
+            self._texts[name] = self._texts.get(name, 0) + times
             self._distinct.add(name, value)
         elif isinstance(value, float):
-            self._numbers.setdefault(name, Distribution()).add(value)
+            self._numbers.setdefault(name, Distribution()).add(value, times)
 
     def _is_followed(self, name: str) -> bool:
         if name not in self._seen and len(self._seen) >= _MOST_FIELDS:
