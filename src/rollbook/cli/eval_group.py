@@ -11,6 +11,7 @@ from rollbook.cli.verb import Verb, VerbGroup
 command: Final = VerbGroup(
     "eval",
     {
+        "prepare": Verb("rollbook.cli.eval_prepare", "Write the data sets of benchmarks."),
         "run": Verb("rollbook.cli.eval_run", "Collect rollouts and score them."),
         "aggregate": Verb("rollbook.cli.eval_aggregate", "Score results that are there already."),
         "status": Verb("rollbook.cli.eval_status", "Show how a run is, and what a resume would do."),

@@ -46,8 +46,9 @@ config_flags: Final = flags(
         help="Look for configurations, components and data here first (repeatable).",
     ),
 )
+benchmark_flag: Final = _selector("benchmark", "A benchmark")
 selector_flags: Final = flags(
-    _selector("benchmark", "A benchmark"),
+    benchmark_flag,
     _selector("environment", "An environment"),
     _selector("resources_server", "A resources server"),
     _selector("model_type", "A model server"),

@@ -65,7 +65,11 @@ def isolation_of(config: Mapping[str, object] | DictConfig) -> Isolation:
 
 def component_in(folder: Path) -> Component:
     """Return the component in `folder` with what this interpreter lacks of what it asks for."""
-    needs = needs_of(folder)
+    return component_with(needs_of(folder))
+
+
+def component_with(needs: Needs) -> Component:
+    """Return the component that has `needs` with what this interpreter lacks of them."""
     wants_names = needs.field_names and installed(NAMES) is None
     if not needs.packages and not needs.extras:
         return Component(needs, (), wants_names)

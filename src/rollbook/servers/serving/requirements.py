@@ -82,6 +82,11 @@ def needs_of(folder: Path) -> Needs:
     return msgspec.structs.replace(needs, unknown=told.unknown)
 
 
+def needs_listed(folder: Path, lines: Iterable[str]) -> Needs:
+    """Return what `lines` of a requirements file in `folder` ask for."""
+    return _needs(folder, tuple(lines), ())
+
+
 def _needs(folder: Path, lines: Iterable[str], overrides: tuple[str, ...]) -> Needs:
     options = [line for line in lines if line.startswith("-") and not line.startswith(("-e", "--editable"))]
     wanted = [(line, asked(line, folder)) for line in lines if line not in options]
