@@ -103,7 +103,7 @@ async def graded(code: str, tests: UnitTests, limits: Allowance) -> Verdict:
 
 
 async def _graded(program: Conversation, code: str, tests: UnitTests, limits: Allowance, verdict: Verdict) -> None:
-    asked = {"code": code, "function": tests.fn_name}
+    asked = {"code": f"{tests.before}{code}{tests.after}", "function": tests.fn_name}
     await program.ask(asked, _Ready, time_limit_s=ASK_S, most_bytes=4096)
     took = 0.0
     for given, expected in zip(tests.inputs, tests.outputs, strict=True):

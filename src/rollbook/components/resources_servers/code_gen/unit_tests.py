@@ -23,13 +23,18 @@ class UnreadableTestsError(Exception):
 
 
 class UnitTests(BaseModel):
-    """Inputs and the outputs that they ask for; with `fn_name`, arguments and returned values, as lines of JSON."""
+    """Inputs and the outputs that they ask for; with `fn_name`, arguments and returned values, as lines of JSON.
+
+    `before` and `after` are code of the row's own, around the solution.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
     inputs: list[str]
     outputs: list[str]
     fn_name: str | None = None
+    before: str = ""
+    after: str = ""
 
     @model_validator(mode="after")
     def check(self) -> Self:
