@@ -10,9 +10,12 @@ import pytest
 from architecture.source_tree import PACKAGE, REPOSITORY, SHELF_TYPES
 
 SHELF = PACKAGE / "components"
+COMPOSED = {"environments", "benchmarks"}
+"""What has a configuration over servers, and no server of its own."""
 COMPONENTS = sorted(
     folder
     for kind in SHELF_TYPES
+    if kind not in COMPOSED
     for folder in (SHELF / kind).glob("*")
     if folder.is_dir() and folder.name != "__pycache__"
 )
