@@ -3,7 +3,7 @@
 Rules:
 * A response's program stands behind the published prompt and before the published tests, as the authors run it; so an
   answer that leaves out the prompt's imports and other functions finds them.
-* The canonical solution is left out of the row.
+* A row's `expected_answer` is the canonical solution as a response would give it; no model is sent it.
 
 Source: Chen et al. 2021, "Evaluating Large Language Models Trained on Code".
 """
@@ -78,4 +78,9 @@ def row_of(published: PublishedRow) -> dict[str, object]:
         "before": before,
         "after": _AFTER.format(test=test.strip("\n"), checked=_CHECKED, entry_point=name),
     }
-    return {"id": published.text("task_id"), "prompt": prompt.strip("\n"), "verifier_metadata": {"unit_tests": tests}}
+    return {
+        "id": published.text("task_id"),
+        "prompt": prompt.strip("\n"),
+        "expected_answer": f"```python\n{before}{published.text('canonical_solution').rstrip()}\n```",
+        "verifier_metadata": {"unit_tests": tests},
+    }
