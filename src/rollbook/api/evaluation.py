@@ -23,6 +23,7 @@ from rollbook.api.collecting import Collecting
 from rollbook.api.conclusion import Ended, held_in_words, rejection
 from rollbook.api.driver import check_driver
 from rollbook.api.options import counting_of, run_of
+from rollbook.api.preparation import prepared
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
 from rollbook.api.session import Planned, PlannedFor, Session
 from rollbook.api.settled import settled_scores
@@ -32,7 +33,7 @@ from rollbook.dispatch.observing import Guarded
 from rollbook.dispatch.stop import Stop
 from rollbook.errors import EarlyStopError, LedgerError, RunError, RunStoppedError
 from rollbook.ledger.contradictions import unplanned
-from rollbook.ledger.run import explained, files_of
+from rollbook.ledger.run import Run, explained, files_of
 from rollbook.records.coverage import Coverage
 from rollbook.records.event import Observe, RunNoted, RunPlanned
 from rollbook.records.json_values import JsonObject
@@ -69,17 +70,20 @@ async def evaluate(
     refuse_unsupported(request.settings)
     await check_driver(request)
     clock = clock or SystemClock()
+    stop = stop or Stop()
     run = run_of(request.settings, clock)
     with run.claimed():
+        of_rows = await _prepared(request, run, stop)
         async with AsyncExitStack() as serving:
             deployment = deployment_for(request)
             serving.push_async_callback(deployment.close)
             if request.serve is ServeMode.NONE:
                 await deployment.start()
             session = Session(request, run, deployment, clock)
+            session.notes += of_rows
             if run.lock.warning:
                 session.notes.append(run.lock.warning)
-            evaluation = _Evaluation(session, Guarded(request.observe), stop or Stop())
+            evaluation = _Evaluation(session, Guarded(request.observe), stop)
             with session.planned() as plan:
                 evaluation.tell_notes()
                 if evaluation.is_complete(plan):
@@ -90,6 +94,13 @@ async def evaluate(
                     plan.commit()
             result = await evaluation.carried_out(plan)
         return await evaluation.checked(result)
+
+
+async def _prepared(request: EvaluationRequest, run: Run, stop: Stop) -> tuple[str, ...]:
+    """Make the run's rows ready where it collects a split, and return what is to be told about them."""
+    if request.preparation is None:
+        return ()
+    return await prepared(request.global_config, request.settings, request.preparation, run, stop)
 
 
 async def unless_stopped(work: Coroutine[None, None, None], stop: Stop) -> None:

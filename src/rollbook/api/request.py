@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 from omegaconf import DictConfig, OmegaConf
 
+from rollbook.api.preparation import SplitPreparation
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.roots import resolve_read_path
 from rollbook.config.types import BaseServerConfig
@@ -38,7 +39,8 @@ class ServeMode(StrEnum):
 class EvaluationRequest(msgspec.Struct, frozen=True):
     """What to evaluate. `global_config` is the resolved configuration; of one served by others, it names the head.
 
-    `observe` is told what happens, `sink` what is counted meanwhile.
+    `observe` is told what happens, `sink` what is counted meanwhile. `preparation` makes the rows that the settings
+    name as their input.
     """
 
     settings: RolloutCollectionConfig
@@ -48,6 +50,7 @@ class EvaluationRequest(msgspec.Struct, frozen=True):
     log_dir: Path | None = None
     command: tuple[str, ...] = ()
     sink: Sink | None = None
+    preparation: SplitPreparation | None = None
 
 
 class EvaluationResult(msgspec.Struct, frozen=True):

@@ -23,12 +23,13 @@ from rollbook.api.direct_rollouts import Evidence, Handover
 from rollbook.api.direct_rows import DirectRow, RunNaming, direct_rows
 from rollbook.api.direct_sending import MOST_SENDS
 from rollbook.api.evaluation import evaluate
+from rollbook.api.preparation import end_to_end
 from rollbook.api.request import EvaluationRequest, ServeMode
 from rollbook.api.row_results import RowResults
 from rollbook.api.shard_rows import shard_rows
 from rollbook.api.shards import ShardTarget, ShardTerms, open_shard
 from rollbook.clock import SystemClock
-from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.config.collection import E2ERolloutCollectionConfig, RolloutCollectionConfig
 from rollbook.config.parser import get_global_config_dict
 from rollbook.config.routing import resolve_task_sources
 from rollbook.config.types import BaseServerConfig
@@ -256,8 +257,13 @@ class RolloutCollectionHelper:
         self._directory = directory if self._reuse else None
         return rows
 
-    async def run_from_config(self, config: RolloutCollectionConfig) -> list[dict[str, Any]]:
+    async def run_from_config(
+        self, config: RolloutCollectionConfig | E2ERolloutCollectionConfig
+    ) -> list[dict[str, Any]]:
         """Collect against running servers, and return the results in (task, rollout) order.
+
+        Settings that name a split have its declared data sets made ready, and this process serve: what they do not say
+        of the collection, the configuration does.
 
         With `retain_results_in_memory` off the list is empty and the results are on disk alone.
 
@@ -266,8 +272,14 @@ class RolloutCollectionHelper:
             RunError: a run that ended without what it promised; what was collected is on disk.
 
         """
-        result = await evaluate(EvaluationRequest(config, get_global_config_dict(), ServeMode.NONE))
-        if not config.retain_results_in_memory or "rollouts" not in result.files:
+        cfg = get_global_config_dict()
+        if isinstance(config, RolloutCollectionConfig):
+            request = EvaluationRequest(config, cfg, ServeMode.NONE)
+        else:
+            settings, preparation = end_to_end(cfg, config)
+            request = EvaluationRequest(settings, cfg, preparation=preparation)
+        result = await evaluate(request)
+        if not request.settings.retain_results_in_memory or "rollouts" not in result.files:
             return []
         return saved_results(RunPaths(result.files["rollouts"]))
 

@@ -33,7 +33,7 @@ def command(context: click.Context, /, **given: Any) -> None:
     """
     from rollbook.cli.configuration import given_values, resolved_configuration  # noqa: PLC0415  this verb's alone
     from rollbook.cli.terminal import say, say_json  # noqa: PLC0415  the same
-    from rollbook.config.dataset_preparation import RenderConfig  # noqa: PLC0415  the same
+    from rollbook.config.dataset_commands import RenderConfig  # noqa: PLC0415  the same
     from rollbook.config.settings import settings_from  # noqa: PLC0415  the same
     from rollbook.verbs.render_prompts import render_prompts  # noqa: PLC0415  the same
 

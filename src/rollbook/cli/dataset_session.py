@@ -16,7 +16,7 @@ from msgspec import to_builtins
 from rollbook.cli.configuration import given_values, resolved_configuration
 from rollbook.cli.dataset_gitlab import refuse_gitlab
 from rollbook.cli.terminal import note, say, say_json
-from rollbook.config.dataset_preparation import CollateConfig, DownloadConfig, UploadConfig
+from rollbook.config.dataset_commands import CollateConfig, DownloadConfig, UploadConfig
 from rollbook.config.roots import require_read_path
 from rollbook.config.settings import settings_from
 from rollbook.errors import ConfigError

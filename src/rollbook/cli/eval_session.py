@@ -19,6 +19,7 @@ from omegaconf import DictConfig
 from rollbook.api.evaluation import evaluate
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode
 from rollbook.cli.configuration import refuse_isolation_of_others, resolved_configuration
+from rollbook.cli.eval_benchmark import with_benchmark_rows
 from rollbook.cli.eval_settings import collection_settings, notes_on_typed_keys, settings_given
 from rollbook.cli.event_loop import in_event_loop
 from rollbook.cli.resume_command import command_line, resume_command
@@ -45,12 +46,15 @@ def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) ->
     cfg = resolved_configuration(
         given, settings=settings_given(given), verbose=verbose, private_head=serve is not ServeMode.NONE
     )
-    settings, notes = collection_settings(cfg, serving=serve is not ServeMode.NONE)
+    cfg = with_benchmark_rows(given, cfg, serving=serve is not ServeMode.NONE)
+    settings, preparation, notes = collection_settings(cfg, serving=serve is not ServeMode.NONE)
     for text in (*notes_on_typed_keys(given, cfg), *notes):
         note(text)
     clock, stop = SystemClock(), Stop()
     view = view_for(sys.stderr, clock)
-    request = EvaluationRequest(settings, cfg, serve, view.observe, log_dir_of(cfg), command_line())
+    request = EvaluationRequest(
+        settings, cfg, serve, view.observe, log_dir_of(cfg), command_line(), preparation=preparation
+    )
     try:
         result = in_event_loop(_watched(request, view, clock, stop))
     except RunError as error:

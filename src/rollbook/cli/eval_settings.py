@@ -3,7 +3,8 @@
 Rules:
 * The command line's own defaults (as many in flight as pays, failures routed, no results kept in memory) yield to every
   file and override, and do not count as given (`model_fields_set`).
-* Without `--input`, a served environment's example rows are run, and the run says so; nothing else is guessed.
+* A split's rows are made ready by the run itself; without it and without `--input`, a served environment's example
+  rows are run, and the run says so. Nothing else is guessed.
 * What is missing is named by its key and its flag.
 
 Source: collection.md §10; servers.md §10.1.
@@ -14,8 +15,11 @@ from typing import Final
 
 from omegaconf import DictConfig
 
+from rollbook.api.preparation import SplitPreparation, end_to_end
 from rollbook.cli.configuration import given_values, notes_on_strays, texts
+from rollbook.config.benchmark_preparation import BenchmarkPreparation
 from rollbook.config.collection import RolloutCollectionConfig
+from rollbook.config.dataset_preparation import DatasetPreparationConfig
 from rollbook.config.instances import server_instances
 from rollbook.config.settings import settings_from
 from rollbook.errors import ConfigError
@@ -55,9 +59,16 @@ SETTING_KEYS: Final = (
 _SAMPLING_KEYS: Final = ("temperature", "top_p", "max_output_tokens")
 _DEFAULTS: Final[Mapping[str, object]] = {"route_failures_to_sidecar": True, "retain_results_in_memory": False}
 _OF_OTHER_VERSIONS: Final = frozenset(
-    {"split", "upload_rollouts_to_wandb", *RolloutCollectionConfig.removed_options, "reuse_existing_data_preparation"}
+    {
+        "split",
+        "reuse_existing_data_preparation",
+        "upload_rollouts_to_wandb",
+        *BenchmarkPreparation.model_fields,
+        *DatasetPreparationConfig.model_fields,
+        *RolloutCollectionConfig.removed_options,
+    }
 )
-"""Options that are known here, and are translated, refused or about a step that no run takes."""
+"""Options that are known here, and are translated, refused or about making rows ready."""
 AUTO: Final = "auto"
 _CONCURRENCY: Final = "num_samples_in_parallel"
 _ADAPTIVE: Final = "adaptive_concurrency"
@@ -75,8 +86,10 @@ def settings_given(given: Mapping[str, object]) -> dict[str, object]:
     return settings | ({"responses_create_params": sampling} if sampling else {})
 
 
-def collection_settings(cfg: DictConfig, *, serving: bool) -> tuple[RolloutCollectionConfig, tuple[str, ...]]:
-    """Return the validated settings of a collection, and notes on what was chosen for the caller.
+def collection_settings(
+    cfg: DictConfig, *, serving: bool
+) -> tuple[RolloutCollectionConfig, SplitPreparation | None, tuple[str, ...]]:
+    """Return the validated settings of a collection, how a split's rows are made, and notes on what was chosen.
 
     Raises:
         ConfigError: a setting that is missing or does not validate, or rows that cannot be found.
@@ -84,14 +97,17 @@ def collection_settings(cfg: DictConfig, *, serving: bool) -> tuple[RolloutColle
     """
     merged = with_defaults(cfg)
     notes: tuple[str, ...] = ()
+    preparation: SplitPreparation | None = None
     if merged.get("split") is not None:
-        _refuse_split(str(merged["split"]))
-    if merged.get("input_jsonl_fpath") is None and serving:
-        merged["input_jsonl_fpath"], note = example_rows(cfg)
-        notes = (note,)
-    settings = settings_from(RolloutCollectionConfig, merged)
+        _refuse_unserved(str(merged["split"]), serving=serving)
+        settings, preparation = end_to_end(merged)
+    else:
+        if merged.get("input_jsonl_fpath") is None and serving:
+            merged["input_jsonl_fpath"], note = example_rows(cfg)
+            notes = (note,)
+        settings = settings_from(RolloutCollectionConfig, merged)
     settings.model_fields_set.difference_update(merged.keys() - cfg.keys() - {"input_jsonl_fpath"})
-    return settings, notes
+    return settings, preparation, notes
 
 
 def notes_on_typed_keys(given: Mapping[str, object], cfg: DictConfig) -> tuple[str, ...]:
@@ -110,13 +126,12 @@ def with_defaults(cfg: DictConfig) -> DictConfig:
     return merged
 
 
-def _refuse_split(split: str) -> None:
-    if split == "example":
-        raise ConfigError("--split example: example rows are run without --split, or with --input FILE")
-    raise ConfigError(
-        f"--split {split}: this command does not prepare datasets; prepare the rows as JSONL and run them with "
-        "gym eval run --input FILE"
-    )
+def _refuse_unserved(split: str, *, serving: bool) -> None:
+    if not serving and split != "example":
+        raise ConfigError(
+            f"--split {split} makes the declared data sets ready and serves; leave out --no-serve, or name rows with "
+            "--input FILE instead"
+        )
 
 
 def example_rows(cfg: DictConfig) -> tuple[str, str]:

@@ -225,7 +225,9 @@ class E2ERolloutCollectionConfig(SharedRolloutCollectionConfig):
         if get is None:
             return data
         if get("split") == "example":
-            raise ConfigError("split=example is not prepared; run example data with `--no-serve --input <file>`")
+            raise ConfigError(
+                "split=example is not prepared; run example data without a split, or with `--no-serve --input <file>`"
+            )
         if get("input_jsonl_fpath") is not None:
             raise ConfigError(
                 "input_jsonl_fpath is not supported when serving end-to-end: the rows come from the data sets of the "

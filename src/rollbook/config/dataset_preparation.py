@@ -1,4 +1,4 @@
-"""The settings of making data sets ready, fetching and publishing them.
+"""How declared data sets are made ready, wherever that is done.
 
 Rules:
 * Hugging Face is where data sets are fetched from; a GitLab registry is refused by name.
@@ -6,9 +6,9 @@ Rules:
 Source: servers.md §8.9, §10.2.
 """
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import model_validator
 
 from rollbook.config.settings import BaseNeMoGymCLIConfig
 from rollbook.errors import ConfigError
@@ -25,60 +25,10 @@ class DatasetPreparationConfig(BaseNeMoGymCLIConfig):
     task_data_validation: TaskDataValidation = "auto"
 
     @model_validator(mode="after")
-    def _no_gitlab(self) -> "DatasetPreparationConfig":
+    def _no_gitlab(self) -> Self:
         if self.data_source == "gitlab":
             raise ConfigError(
                 "data_source=gitlab: GitLab registries are not supported; give the data sets a `source` of type "
                 "huggingface, or put their files in place"
             )
         return self
-
-
-class CollateConfig(DatasetPreparationConfig):
-    """What `gym dataset collate` is asked."""
-
-    output_dirpath: str
-    mode: Literal["train_preparation", "example_validation"]
-
-
-class RenderConfig(BaseNeMoGymCLIConfig):
-    """What `gym dataset render` is asked."""
-
-    input_jsonl_fpath: str
-    prompt_config: str
-    output_jsonl_fpath: str
-
-
-class HubAccess(BaseModel):
-    """How the hub is reached: the token that is shown, if any."""
-
-    model_config = ConfigDict(extra="ignore", defer_build=True)
-
-    hf_token: str | None = None
-
-
-class DownloadConfig(HubAccess, BaseNeMoGymCLIConfig):
-    """What `gym dataset download` is asked."""
-
-    repo_id: str
-    artifact_fpath: str | None = None
-    split: str | None = None
-    revision: str | None = None
-    output_fpath: str | None = None
-    output_dirpath: str | None = None
-
-
-class UploadConfig(HubAccess, BaseNeMoGymCLIConfig):
-    """What `gym dataset upload` is asked."""
-
-    input_jsonl_fpath: str
-    dataset_name: str
-    split: str | None = None
-    revision: str | None = None
-    hf_organization: str | None = None
-    hf_dataset_prefix: str = "Nemotron-RL"
-    hf_collection_slug: str | None = None
-    private: bool = False
-    create_pr: bool = False
-    commit_message: str | None = None
-    commit_description: str | None = None

@@ -47,7 +47,9 @@ def here(tmp_path, monkeypatch):
 def settings(*arguments, serving=True):
     flags = given(*arguments)
     cfg = resolved_configuration(flags, settings=settings_given(flags))
-    return collection_settings(cfg, serving=serving)
+    found, preparation, notes = collection_settings(cfg, serving=serving)
+    assert (preparation is None) == (found.input_jsonl_fpath.find("preprocessed_datasets") < 0)
+    return found, notes
 
 
 @pytest.mark.parametrize(
@@ -174,10 +176,29 @@ def test_nothing_is_guessed_from_a_configuration_without_servers(here):
         settings("-o", "out.jsonl")
 
 
-@pytest.mark.parametrize(("split", "what"), [("validation", "--input FILE"), ("example", "without --split")])
-def test_a_split_is_refused_with_what_to_type_instead(split, what, here):
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("--split", "example"), "without a split, or with `--no-serve --input"),
+        (("--split", "test"), "'train', 'validation' or 'benchmark'"),
+        (("--split", "train", "-i", "rows.jsonl"), "not supported when serving end-to-end"),
+    ],
+)
+def test_a_split_that_is_not_prepared_is_refused_with_what_to_type_instead(arguments, what, here):
     with pytest.raises(ConfigError, match=what):
-        settings("--resources-server", "colours", "-o", "out.jsonl", "--split", split)
+        settings("--resources-server", "colours", "-o", "out.jsonl", *arguments)
+
+
+def test_the_rows_of_a_split_lie_below_the_outputs_name(here):
+    found, _ = settings("--resources-server", "colours", "-o", "out/r.jsonl", "--split", "train", "--limit", "3")
+    assert (found.input_jsonl_fpath, found.limit) == ("out/r/preprocessed_datasets/train.jsonl", 3)
+    with pytest.raises(ConfigError, match=r"give the output a suffix: out/r.jsonl"):
+        settings("--resources-server", "colours", "-o", "out/r", "--split", "train")
+
+
+def test_a_split_is_not_collected_from_servers_of_others(here):
+    with pytest.raises(ConfigError, match=r"leave out --no-serve, or name rows with --input FILE"):
+        settings("-o", "out.jsonl", "--split", "train", serving=False)
 
 
 def test_files_are_merged_in_one_order_whatever_the_order_of_the_flags(here):

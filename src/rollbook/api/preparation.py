@@ -1,0 +1,188 @@
+"""The rows of a split, made ready beside a run's output before anything is served.
+
+Rules:
+* An earlier run at the output is as it was, and its prepared rows are, where this command may not go on with it.
+* What rows were made of is written down beside them; rows that are used again are held against it, and what changed
+  since is told.
+* Whoever asks to stop is heard while rows are made ready; no half file is left.
+
+Source: collection.md §1.2, §10.2; servers.md §8.9, §10.2.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from omegaconf import DictConfig
+
+from rollbook.config.collection import E2ERolloutCollectionConfig, RolloutCollectionConfig
+from rollbook.config.dataset_preparation import DatasetPreparationConfig
+from rollbook.config.datasets import HuggingFaceSource
+from rollbook.config.missing import resolved
+from rollbook.config.settings import settings_from
+from rollbook.dispatch.stop import Stop
+from rollbook.errors import ConfigError, RunStoppedError
+from rollbook.ledger.digests import sha256_of
+from rollbook.ledger.run import Run
+from rollbook.ledger.whole_file import whole_file
+
+_FOLDER: Final = "preprocessed_datasets"
+Fetch = Callable[[HuggingFaceSource, str, Path], None]
+
+
+class SplitPreparation(msgspec.Struct, frozen=True):
+    """Which split is made ready, into which file, how, and whether rows that are there already are used again."""
+
+    split: str
+    path: Path
+    config: DatasetPreparationConfig
+    reuse: bool = False
+    token: str | None = None
+
+    @property
+    def record(self) -> Path:
+        """The file that says what the rows were made of."""
+        return self.path.with_name(f"{self.split}_preparation.json")
+
+
+class _MadeOf(msgspec.Struct, frozen=True):
+    name: str
+    instance: str
+    path: str
+    num_repeats: int
+    rows: int
+    sha256: str
+
+
+class _Made(msgspec.Struct, frozen=True):
+    """What is written down of rows that were made ready: their digest, and what they were made of."""
+
+    split: str
+    sha256: str
+    rows: int
+    datasets: tuple[_MadeOf, ...]
+
+
+def end_to_end(
+    cfg: DictConfig, e2e: E2ERolloutCollectionConfig | None = None
+) -> tuple[RolloutCollectionConfig, SplitPreparation]:
+    """Return the settings of the collection that `e2e`, else the configuration, asks for, and how its rows are made.
+
+    Raises:
+        ConfigError: a split that is not prepared, rows that are named as well, or settings that do not validate.
+
+    """
+    known = dict(resolved(cfg))
+    asked = e2e or settings_from(E2ERolloutCollectionConfig, known)
+    path = prepared_path(asked.output_jsonl_fpath, asked.split)
+    given = asked.model_dump(exclude_unset=True, exclude={"split", "reuse_existing_data_preparation"})
+    settings = settings_from(RolloutCollectionConfig, {**known, **given, "input_jsonl_fpath": str(path)})
+    token = known.get("hf_token")
+    how = settings_from(DatasetPreparationConfig, known)
+    reuse = asked.reuse_existing_data_preparation
+    return settings, SplitPreparation(asked.split, path, how, reuse, None if token is None else str(token))
+
+
+def prepared_path(output: str, split: str) -> Path:
+    """Return where the rows of a split lie that a run with `output` collects.
+
+    Raises:
+        ConfigError: the output's name has no suffix, so that no folder can have its name without.
+
+    """
+    stem = Path(output).with_suffix("")
+    if stem == Path(output):
+        raise ConfigError(f"the rows of a split go to the folder {stem}; give the output a suffix: {output}.jsonl")
+    return stem / _FOLDER / f"{split}.jsonl"
+
+
+async def prepared(
+    cfg: DictConfig, settings: RolloutCollectionConfig, preparation: SplitPreparation, run: Run, stop: Stop
+) -> tuple[str, ...]:
+    """Make the rows of a split ready, and return what is to be told about them.
+
+    Raises:
+        ConfigError: no such data set, or rows that cannot be collected.
+        OutputExistsError: the output holds an earlier run that this command may not touch.
+        RunStoppedError: somebody asked to stop.
+
+    """
+    goes_on = settings.resume_from_cache and run.can_continue
+    if not (goes_on or settings.overwrite):
+        run.refuse_existing(resuming=settings.resume_from_cache)
+    left = threading.Event()
+
+    def go_on() -> None:
+        if left.is_set() or stop.asked.is_set():
+            raise RunStoppedError(f"stopped before anything was sent: {stop.why}")
+
+    try:
+        return await asyncio.to_thread(_prepared, cfg, preparation, go_on)
+    finally:
+        left.set()
+
+
+def _prepared(cfg: DictConfig, preparation: SplitPreparation, go_on: Callable[[], None]) -> tuple[str, ...]:
+    before = _read(preparation.record)
+    path = preparation.path
+    if preparation.reuse and path.is_file():
+        return (f"Rows: {path}\n  prepared before, and used again", *_changes(preparation, before))
+    from rollbook.verbs.collate import CollateRequest, collate  # noqa: PLC0415  a run without a split starts sooner
+
+    config = preparation.config
+    request = CollateRequest(
+        (preparation.split,),
+        path.parent,
+        config.task_data_validation,
+        overwrite_conflicts=config.overwrite_metrics_conflicts,
+        beside=False,
+        fetch=_fetching(preparation.token) if config.should_download else None,
+        go_on=go_on,
+    )
+    collated = collate(cfg, request)
+    (made,) = collated.types
+    parts = tuple(
+        _MadeOf(one.name, one.instance, str(one.path), one.num_repeats, one.rows, sha256_of(one.path))
+        for one in made.datasets
+    )
+    now = _Made(made.type, sha256_of(made.path), made.rows, parts)
+    with whole_file(preparation.record) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(now)) + b"\n")
+    differs = before is not None and before.sha256 != now.sha256
+    changed = [f"{path} holds other rows than when it was prepared before"] if differs else []
+    return (f"Rows: {path}\n  {made.rows} of {', '.join(one.name for one in parts)}", *collated.notes, *changed)
+
+
+def _fetching(token: str | None) -> Fetch:
+    from rollbook.verbs.hub import Hub  # noqa: PLC0415  asked for where something is missing
+
+    return lambda *asked: Hub(token).fetch_source(*asked)
+
+
+def _read(record: Path) -> _Made | None:
+    """Return what was written down when rows were made ready, or None where nothing can be read."""
+    try:
+        return msgspec.json.decode(record.read_bytes(), type=_Made)
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _changes(preparation: SplitPreparation, made: _Made | None) -> Iterator[str]:
+    """Yield what changed since rows that are used again were made ready."""
+    if made is None:
+        yield f"nothing says what {preparation.path} was made of ({preparation.record.name} is missing or damaged)"
+        return
+    if sha256_of(preparation.path) != made.sha256:
+        yield f"{preparation.path} was changed since it was prepared; it is used as it is"
+    for one in made.datasets:
+        source = Path(one.path)
+        if not source.is_file():
+            yield f"{source}, of which rows were prepared, is gone"
+        elif sha256_of(source) != one.sha256:
+            yield (
+                f"{source} changed since its rows were prepared; to prepare them anew, leave out "
+                "reuse_existing_data_preparation"
+            )
