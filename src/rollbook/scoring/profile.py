@@ -9,7 +9,7 @@ Source: collection.md §6.4 (3 to 7), §9.4.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Generic, TypeVar
@@ -60,6 +60,7 @@ class Task(Generic[_Origin]):
     measured: int = 0
     masked: int = 0
     zeros: int = 0
+    _rates: TaskRates | None = None
 
     @property
     def found(self) -> int:
@@ -68,8 +69,10 @@ class Task(Generic[_Origin]):
 
     @property
     def rates(self) -> TaskRates:
-        """What its rollouts achieved."""
-        return TaskRates(self.rewards, self.planned - self.masked)
+        """What its rollouts achieved, once all were seen."""
+        if self._rates is None:
+            self._rates = TaskRates(self.rewards, self.planned - self.masked)
+        return self._rates
 
 
 class LabelProfile(Generic[_Origin]):
@@ -106,10 +109,7 @@ class LabelProfile(Generic[_Origin]):
             UnreadableRowError: a row that was added is no JSON object.
 
         """
-        now = self._task
-        if now is None or task != now.index:
-            self.end_task()
-            now = self._task = Task(task, origin)
+        now = self._at(task, origin)
         now.planned += planned
         if kind is Kind.NO_RESULT:
             return
@@ -125,6 +125,31 @@ class LabelProfile(Generic[_Origin]):
                 now.zeros += kind is Kind.ZERO
         if self._left < 0:
             self._read()
+
+    def add_scored(self, task: int, origin: _Origin, rewards: Sequence[float], rows: Sequence[Text]) -> None:
+        """Take planned rollouts of one task in that were scored, as `add` does one.
+
+        Raises:
+            InputError, UnreadableRowError: as `add`.
+
+        """
+        now = self._at(task, origin)
+        now.planned += len(rows)
+        now.measured += len(rows)
+        now.rewards += rewards
+        self._rows += rows
+        self._origins += [(origin, task)] * len(rows)
+        self._left -= sum(map(len, rows))
+        if self._left < 0:
+            self._read()
+
+    def _at(self, task: int, origin: _Origin) -> Task[_Origin]:
+        """Return the task whose rollouts are added, which ends the one before it."""
+        now = self._task
+        if now is None or task != now.index:
+            self.end_task()
+            now = self._task = Task(task, origin)
+        return now
 
     def _read(self) -> None:
         """Read the rows that wait."""

@@ -1,6 +1,7 @@
 """What a profile comes to, by label and altogether: completeness, pass rates, and what a condition kept.
 
 Rules:
+* Tasks whose rewards are all 0 or 1, in whatever order, are alike where as many are right: they are decided once.
 * A task of fewer than k rollouts is in no pass@k and is counted beside it.
 * What a condition did not keep is told with the reason: it does not hold, or something in it is undefined, and what.
 
@@ -21,6 +22,7 @@ from rollbook.scoring.profile_rates import TaskRates
 
 NOTHING_SCORED: Final = "no rollout of it is scored"
 _FEW: Final = 2
+_MOST_KNOWN: Final = 1 << 12
 
 
 @dataclass(slots=True)
@@ -109,18 +111,30 @@ class Kept:
     dropped: int = 0
     undefined: Counter[str] = field(default_factory=Counter)
     exported: str | None = None
+    _decided: dict[tuple[tuple[int, int, int | None], ...], bool | str] = field(default_factory=dict)
 
     def verdict(self, rates: Sequence[TaskRates]) -> bool:
         """Whether a task is kept whose rollouts achieved `rates`, by label: the condition holds under each."""
+        alike = tuple((one.planned, len(one.rewards), one.correct) for one in rates)
+        decided = self._decided.get(alike)
+        if decided is None:
+            decided = self._decision(rates)
+            if all(correct is not None for _, _, correct in alike) and len(self._decided) < _MOST_KNOWN:
+                self._decided[alike] = decided
+        if isinstance(decided, str):
+            self.undefined[decided] += 1
+        elif decided:
+            self.kept += 1
+        else:
+            self.dropped += 1
+        return decided is True
+
+    def _decision(self, rates: Sequence[TaskRates]) -> bool | str:
+        """Return whether the condition holds, or why that cannot be told."""
         verdicts = [self.condition.holds(one.value) for one in rates]
         if False in verdicts:
-            self.dropped += 1
-        elif None in verdicts:
-            self.undefined[self._reason(rates[verdicts.index(None)])] += 1
-        else:
-            self.kept += 1
-            return True
-        return False
+            return False
+        return self._reason(rates[verdicts.index(None)]) if None in verdicts else True
 
     def _reason(self, rates: TaskRates) -> str:
         if not rates.rewards:

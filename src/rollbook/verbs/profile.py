@@ -8,11 +8,10 @@ Rules:
 Source: collection.md §1.2, §6.3, §6.4, §9.4; cases RC-74, RC-76, RC-77, RC-81, RC-82.
 """
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import islice
-from operator import itemgetter
+from itertools import compress, count, islice
+from operator import ne
 from pathlib import Path
 from typing import Final
 
@@ -31,8 +30,8 @@ from rollbook.scoring.profile import Kind, LabelProfile, Task, UnreadableRowErro
 from rollbook.scoring.profile_filter import PASS, names_in, parsed
 from rollbook.scoring.profile_rates import SHOWN_KS
 from rollbook.scoring.profile_totals import Kept, LabelTotals, Profile
+from rollbook.verbs.profile_blocks import Block, merged
 from rollbook.verbs.profile_entries import Entries
-from rollbook.verbs.profile_export import source_row
 from rollbook.verbs.profile_rows import RowReader
 from rollbook.verbs.profile_run import ProfiledRun, ProfileError, Seen, labels_of
 from rollbook.verbs.profile_zeros import ZeroRows
@@ -71,7 +70,7 @@ def profile(
         _refuse_missing(runs)
     with ExitStack() as holding:
         profiling = _Profiling(runs, kept, output, export, holding)
-        profiling.take(_merged(runs))
+        profiling.take(merged(runs))
         return profiling.written()
 
 
@@ -102,11 +101,6 @@ def _refuse_missing(runs: Iterable[ProfiledRun]) -> None:
         )
 
 
-def _merged(runs: Sequence[ProfiledRun]) -> Iterator[Seen]:
-    rollouts = [run.rollouts() for run in runs]
-    return rollouts[0] if len(rollouts) == 1 else heapq.merge(*rollouts, key=itemgetter(0))
-
-
 class _Profiling:
     """One pass over the rollouts, and what comes of it."""
 
@@ -123,9 +117,11 @@ class _Profiling:
         self._entries = Entries(self._making["tasks"].file, self._reader, several=len(set(self._labels.values())) > 1)
         self._groups: dict[str | None, _Group] = {}
         self._active: list[_Group] = []
+        self._last_task = -1
+        self._last_seen: tuple[int, str | None, ProfiledRun] = (-1, None, runs[0])
         self._other_ks = sorted(_ks_of(kept) - set(SHOWN_KS))
 
-    def take(self, rollouts: Iterable[Seen]) -> None:
+    def take(self, rollouts: Iterable[Block | Iterable[Seen]]) -> None:
         """Take all rollouts in.
 
         Raises:
@@ -133,32 +129,57 @@ class _Profiling:
             LedgerError: a row cannot be read.
 
         """
-        last_task = last_number = -1
-        last_label: str | None = None
-        last_run = self._runs[0]
-        lines = {id(run): self._reader.results(run) for run in self._runs if run.paths.output.exists()}
-        for number, run, pair, kind, reward, row, _ in rollouts:
-            task, label = number >> 32, self._labels[pair]
-            if task != last_task:
-                self._end_task()
-            elif number == last_number and label == last_label:
-                raise _twice(number, run, last_run)
-            last_task, last_number, last_label, last_run = task, number, label, run
-            group = self._groups.get(label) or self._group(label)
-            if not group.is_active:
-                group.is_active = True
-                self._active.append(group)
-            try:
-                if kind is Kind.ZERO:
-                    text = self._zeros.next(run, label)
+        there = [run for run in self._runs if run.paths.output.exists()]
+        self._line = {id(run): self._reader.results(run) for run in there}
+        lines = {id(run): self._reader.results_in(run) for run in there}
+        try:
+            for part in rollouts:
+                if isinstance(part, Block):
+                    self._take_block(part, lines[id(part.run)](part.rows))
                 else:
-                    text = b"" if kind is Kind.NO_RESULT else lines[id(run)](row)
-                group.profile.add(task, run, kind, reward, text)
-            except UNREADABLE as error:
-                raise LedgerError(f"{run.paths.output}: rollout {unpacked_key(number)}: {error}") from None
-            except UnreadableRowError as error:
-                raise _unreadable(error) from None
+                    for seen in part:
+                        self._take_one(seen)
+        except UnreadableRowError as error:
+            raise _unreadable(error) from None
         self._end_task()
+
+    def _take_block(self, block: Block, lines: Iterator[bytes]) -> None:
+        """Take scored rollouts in, task by task."""
+        tasks, rewards, run = block.tasks, block.rewards, block.run
+        starts = [0, *compress(count(1), map(ne, tasks, tasks[1:]))]
+        label = self._labels[block.pair]
+        for start, stop in zip(starts, [*starts[1:], len(tasks)], strict=True):
+            task = tasks[start]
+            self._begin(task, label).add_scored(task, run, rewards[start:stop], list(islice(lines, stop - start)))
+        self._last_seen = (-1, None, run)
+
+    def _take_one(self, seen: Seen) -> None:
+        number, run, pair, kind, reward, row, _ = seen
+        label = self._labels[pair]
+        last_number, last_label, last_run = self._last_seen
+        if number == last_number and label == last_label:
+            raise _twice(number, run, last_run)
+        self._last_seen = (number, label, run)
+        adding = self._begin(seen.task, label)
+        try:
+            if kind is Kind.ZERO:
+                text = self._zeros.next(run, label)
+            else:
+                text = b"" if kind is Kind.NO_RESULT else self._line[id(run)](row)
+            adding.add(seen.task, run, kind, reward, text)
+        except UNREADABLE as error:
+            raise LedgerError(f"{run.paths.output}: rollout {unpacked_key(number)}: {error}") from None
+
+    def _begin(self, task: int, label: str | None) -> LabelProfile[ProfiledRun]:
+        """Return what the next rollouts are added to, which are of `task`."""
+        if task != self._last_task:
+            self._end_task()
+            self._last_task = task
+        group = self._groups.get(label) or self._group(label)
+        if not group.is_active:
+            group.is_active = True
+            self._active.append(group)
+        return group.profile
 
     def _group(self, label: str | None) -> "_Group":
         group = self._groups[label] = _Group(label, self._other_ks, self._entries, self._entries.taking(label))
@@ -182,9 +203,9 @@ class _Profiling:
                     self._export(tasks[0])
 
     def _export(self, task: Task[ProfiledRun]) -> None:
-        line = self._reader.planned(task.origin, task.index)
-        if line is not None:
-            self._making["kept"].file.write(source_row(line) + b"\n")
+        row = self._entries.source(task)
+        if row is not None:
+            self._making["kept"].file.write(row + b"\n")
 
     def written(self) -> Profile:
         """Write what is left to write, put the files in place, and return what everything came to."""

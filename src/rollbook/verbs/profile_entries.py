@@ -20,7 +20,7 @@ import msgspec
 from rollbook.records.keys import AGENT_REF_KEY
 from rollbook.scoring.profile import Task
 from rollbook.scoring.profile_rates import TaskRates, binary_rates
-from rollbook.verbs.profile_export import sample_of
+from rollbook.verbs.profile_export import planned_row, sample_of, source_row
 from rollbook.verbs.profile_rows import RowReader
 from rollbook.verbs.profile_run import ProfiledRun
 
@@ -36,6 +36,7 @@ class Entries:
         self._several = several
         self._waiting: dict[str, _Waiting] = {}
         self._holding = ExitStack()
+        self._samples: dict[tuple[int, int], msgspec.Raw] = {}
         self.by_label = False
 
     def taking(self, label: str | None) -> Callable[[Task[ProfiledRun], bytes], None]:
@@ -54,8 +55,21 @@ class Entries:
 
     def sample(self, task: Task[ProfiledRun]) -> msgspec.Raw | None:
         """Return what an entry shows of a task: its planned row, None where there is no plan."""
+        known = self._samples.pop((id(task.origin), task.index), None)
+        if known is not None:
+            return known
         line = self._reader.planned(task.origin, task.index)
-        return None if line is None else sample_of(line)
+        return None if line is None else sample_of(planned_row(line))
+
+    def source(self, task: Task[ProfiledRun]) -> bytes | None:
+        """Return the source row of a task whose entry did not go out yet, None where no plan has it."""
+        line = self._reader.planned(task.origin, task.index)
+        if line is None:
+            return None
+        row = planned_row(line)
+        if task.measured:
+            self._samples[id(task.origin), task.index] = sample_of(row)
+        return source_row(line, row)
 
     def end(self) -> None:
         """Write what waits."""

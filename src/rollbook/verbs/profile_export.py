@@ -16,20 +16,27 @@ from rollbook.records.keys import RESPONSES_CREATE_PARAMS_KEY, SKILLS_REF_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.task_content import without_seed
 
+Row = dict[str, msgspec.Raw]
+
 _RESERVED: Final = "_ng_"
-_ROW: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ROW: Final = msgspec.json.Decoder(Row)
+_INDICES: Final = frozenset((TASK_INDEX_KEY_NAME, ROLLOUT_INDEX_KEY_NAME))
 _METADATA: Final = "metadata"
 _EXTRA_BODY: Final = "extra_body"
 
 
-def source_row(line: bytes) -> bytes:
-    """Return the row that a run can be given again, compact, of a line of its plan.
+def planned_row(line: bytes) -> Row:
+    """Return the values of a line of a plan, by their keys.
 
     Raises:
         msgspec.DecodeError: the line is no JSON object.
 
     """
-    row = _ROW.decode(not_too_deep(line))
+    return _ROW.decode(not_too_deep(line))
+
+
+def source_row(line: bytes, row: Row) -> bytes:
+    """Return the row that a run can be given again, compact, of a `line` of its plan, which holds `row`."""
     kept = {key: value for key, value in row.items() if not key.startswith(_RESERVED) and key != SKILLS_REF_KEY}
     if b'\\"seed\\"' in line and RESPONSES_CREATE_PARAMS_KEY in kept:
         repeat = msgspec.json.decode(row.get(ROLLOUT_INDEX_KEY_NAME, msgspec.Raw(b"null")))
@@ -38,12 +45,10 @@ def source_row(line: bytes) -> bytes:
     return msgspec.json.encode(kept)
 
 
-def sample_of(line: bytes) -> msgspec.Raw:
+def sample_of(row: Row) -> msgspec.Raw:
     """Return what a profile shows of a task: its planned row without its indices."""
-    row = _ROW.decode(not_too_deep(line))
-    for key in (TASK_INDEX_KEY_NAME, ROLLOUT_INDEX_KEY_NAME):
-        row.pop(key, None)
-    return msgspec.Raw(msgspec.json.encode(row))
+    shown = {key: value for key, value in row.items() if key not in _INDICES}
+    return msgspec.Raw(msgspec.json.encode(shown))
 
 
 def _without_seed(params: object, repeat: object) -> object:

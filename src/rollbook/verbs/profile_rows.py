@@ -10,22 +10,26 @@ Source: collection.md §9.4.
 import os
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import pairwise
+from itertools import accumulate, chain, compress, islice
+from operator import lt, ne
 from pathlib import Path
 from typing import Final
 
 from rollbook.ledger.projection import BOM
-from rollbook.ledger.reader import plain_lines
+from rollbook.ledger.reader import plain_blocks, plain_lines
 from rollbook.records.columns import PLANNED
 from rollbook.records.reading import PLAN_HEAD, UNREADABLE
+from rollbook.verbs.placed_rows import PlacedRows
 from rollbook.verbs.profile_run import ProfiledRun
 
 _BLOCK: Final = 1 << 20
 _BEHIND: Final = 1 << 18
 _NEAR: Final = 4 * _BLOCK
 _LARGEST_TASK: Final = 1 << 62
+_Lines = tuple[Sequence[int], Sequence[int], Sequence[int]]
+"""Of some lines, each one's task, offset and length."""
 
 
 class NearbyReader:
@@ -68,6 +72,18 @@ class RowReader:
 
         return line
 
+    def results_in(self, run: ProfiledRun) -> Callable[[Sequence[int]], Iterator[bytes]]:
+        """Return what gives the lines of many results of `run`, by their rows in the table of records."""
+        table, lines = run.standings.table, PlacedRows(run.paths.output)
+        self._holding.callback(lines.close)
+        offsets, lengths = table.offsets, table.lengths
+
+        def found(rows: Sequence[int]) -> Iterator[bytes]:
+            pieces = lines.pieces([offsets[row] for row in rows], [lengths[row] for row in rows])
+            return chain.from_iterable(pieces)
+
+        return found
+
     def planned(self, run: ProfiledRun, task: int) -> bytes | None:
         """Return the first line of `task` in the plan of `run`, None where there is no plan."""
         if run.plan is None:
@@ -87,11 +103,14 @@ class _PlanLines:
     def __init__(self, run: ProfiledRun, plan: Path, reader: NearbyReader) -> None:
         self._read = reader.read
         self._tasks, self._offsets, self._lengths = array("q"), array("q"), array("q")
-        for task, offset, length in _first_lines(run, plan):
-            self._tasks.append(task)
-            self._offsets.append(offset)
-            self._lengths.append(length)
-        rises = all(before < after for before, after in pairwise(self._tasks))
+        before = -1
+        for tasks, offsets, lengths in _known_lines(run, plan) if run.plan_is_plain else _read_lines(plan):
+            is_first = list(map(ne, tasks, chain((before,), tasks)))
+            self._tasks.extend(compress(tasks, is_first))
+            self._offsets.extend(compress(offsets, is_first))
+            self._lengths.extend(compress(lengths, is_first))
+            before = tasks[-1] if tasks else before
+        rises = all(map(lt, self._tasks, self._tasks[1:]))
         self._places = None if rises else _first_places(self._tasks)
 
     def first(self, task: int) -> bytes | None:
@@ -109,29 +128,29 @@ def _first_places(tasks: "array[int]") -> dict[int, int]:
     return places
 
 
-def _first_lines(run: ProfiledRun, plan: Path) -> Iterator[tuple[int, int, int]]:
-    """Yield (task, offset, length) of each line whose task is not the one of the line before it."""
-    before = -1
-    for task, offset, length in _known_lines(run, plan) if run.plan_is_plain else _read_lines(plan):
-        if task != before and task < _LARGEST_TASK:
-            yield task, offset, length
-            before = task
-
-
-def _known_lines(run: ProfiledRun, plan: Path) -> Iterator[tuple[int, int, int]]:
-    """Yield (task, offset, length) of the lines of a plan whose rollouts have their seats in its order."""
-    columns = run.standings.columns
-    for number, flags, (_, offset, length, _) in zip(columns.seats, columns.flags, plain_lines(plan), strict=False):
-        if not flags & PLANNED:
+def _known_lines(run: ProfiledRun, plan: Path) -> Iterator[_Lines]:
+    """Yield the lines of a plan whose rollouts have their seats in its order."""
+    keys, flags, seat = run.standings.columns.seats.keys, run.standings.columns.flags, 0
+    for block in plain_blocks(plan):
+        is_line = [not text.isspace() for text in block.texts]
+        seats = slice(seat, seat + sum(is_line))
+        planned = [flag & PLANNED for flag in flags[seats]]
+        known = planned.index(0) if 0 in planned else len(planned)
+        places = compress(zip(accumulate(block.lengths, initial=block.offset), block.lengths, strict=False), is_line)
+        offsets, lengths = zip(*islice(places, known), strict=True) if known else ((), ())
+        yield [number >> 32 for number in keys[seats][:known]], offsets, lengths
+        if known < sum(is_line):
             return  # what lies behind the plan that is in force
-        yield number >> 32, offset, length
+        seat = seats.stop
 
 
-def _read_lines(plan: Path) -> Iterator[tuple[int, int, int]]:
-    """Yield (task, offset, length) of each line of a plan."""
+def _read_lines(plan: Path) -> Iterator[_Lines]:
+    """Yield the lines of a plan one by one."""
     decode = PLAN_HEAD.decode
     for _, offset, length, text in plain_lines(plan):
         try:
-            yield decode(text).task, offset, length
+            task = decode(text).task
         except UNREADABLE:
             continue
+        if task < _LARGEST_TASK:
+            yield (task,), (offset,), (length,)

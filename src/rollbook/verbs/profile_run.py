@@ -89,10 +89,16 @@ class ProfiledRun:
     def missing(self) -> int:
         """Return how many planned rollouts do not measure."""
         columns, kinds, every = self.standings.columns, self.standings.table.kinds, self.plan is None
-        no_result = [_kind(outcome) is Kind.NO_RESULT for outcome in self.standings.kinds_of_ending]
+        no_result = [kind_of(outcome) is Kind.NO_RESULT for outcome in self.standings.kinds_of_ending]
         states = zip(columns.row, columns.flags, strict=True)
         without = (row == NO_ROW or no_result[kinds[row]] for row, flags in states if every or flags & PLANNED)
         return sum(without) - sum(1 for _ in self.zeros())
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The smallest and the largest packed key that the plan or a record names."""
+        keys = self.standings.columns.seats.keys
+        return min(keys), max(keys)
 
     def rollouts(self) -> Iterator[Seen]:
         """Yield every rollout that the plan or a result names (without a plan, any record), by task and repeat.
@@ -101,20 +107,22 @@ class ProfiledRun:
             ProfileError: a result is of a rollout that the plan does not hold.
 
         """
+        return self.seen(self.standings.in_order(), Zeros(self))
+
+    def seen(self, order: Iterable[tuple[int, int]], zeros: "Zeros") -> Iterator[Seen]:
+        """Yield the same of the rollouts with these packed keys and seats."""
         table, columns = self.standings.table, self.standings.columns
         rows, kinds, flags, origins, groups = columns.row, table.kinds, columns.flags, table.origins, columns.group
-        kind_of = list(map(_kind, self.standings.kinds_of_ending))
+        kinds_of = list(map(kind_of, self.standings.kinds_of_ending))
         sources: list[Pair] = [(agent, server) for _, agent, server in table.sources]
         names: list[Pair] = list(columns.names)
-        zeros, every = self.zeros(), self.plan is None
-        zero = next(zeros, _NO_ZERO)
-        for number, seat in self.standings.in_order():
+        every = self.plan is None
+        for number, seat in order:
             row, planned = rows[seat], bool(flags[seat] & PLANNED)
-            kind = Kind.NO_RESULT if row == NO_ROW else kind_of[kinds[row]]
+            kind = Kind.NO_RESULT if row == NO_ROW else kinds_of[kinds[row]]
             if kind is Kind.NO_RESULT:
-                if number == packed_key(zero.key):
+                if zero := zeros.taken(number):
                     yield Seen(number, self, (zero.agent, zero.server), Kind.ZERO, zero.reward, row, planned or every)
-                    zero = next(zeros, _NO_ZERO)
                 elif planned or every:
                     pair = names[groups[seat]] if planned or row == NO_ROW else sources[origins[row]]
                     yield Seen(number, self, pair, kind, 0.0, row, planned=True)
@@ -148,7 +156,24 @@ class ProfiledRun:
                 )
 
 
-def _kind(outcome: object) -> Kind:
+class Zeros:
+    """The rollouts of `run` that failed and count as zero, one after the other."""
+
+    def __init__(self, run: ProfiledRun) -> None:
+        self._left = run.zeros()
+        self._next = next(self._left, _NO_ZERO)
+
+    def taken(self, number: int) -> Added | None:
+        """Return the next one where it is the rollout with this packed key, which is asked for once."""
+        found = self._next
+        if number != packed_key(found.key):
+            return None
+        self._next = next(self._left, _NO_ZERO)
+        return found
+
+
+def kind_of(outcome: object) -> Kind:
+    """Return what a profile takes an ending for."""
     match outcome:
         case Scored():
             return Kind.SCORED

@@ -4,12 +4,16 @@ import json
 
 import pytest
 
-from rollbook.verbs.profile_export import source_row
+from rollbook.verbs.profile_export import planned_row, source_row
 from unit.verbs.profiled import planned
 
 
 def exported(**fields):
-    return json.loads(source_row(json.dumps(planned(3, 2, **fields)).encode()))
+    return source_of(json.dumps(planned(3, 2, **fields)).encode())
+
+
+def source_of(line):
+    return json.loads(source_row(line, planned_row(line)))
 
 
 def params(body, **others):
@@ -47,4 +51,4 @@ def test_provenance_inside_a_task_stays():
     row = {"task_id": {"taskset": "t", "task_id": "1"}, "task_input": {"task_data": {"_ng_digest": "ab"}}}
     line = json.dumps(row | {"_ng_task_index": 0, "_ng_rollout_index": 0, "_ng_environment_server": "s"}).encode()
 
-    assert json.loads(source_row(line)) == row
+    assert source_of(line) == row
