@@ -29,19 +29,19 @@ class Block(NamedTuple):
     rows: list[int]
 
 
-def merged(runs: Sequence[ProfiledRun]) -> Iterator[Block | Iterable[Seen]]:
-    """Yield every rollout of `runs` as `ProfiledRun.rollouts` does, those of all of them in one order."""
+def merged(runs: Sequence[ProfiledRun], at_once: int = _AT_ONCE) -> Iterator[Block | Iterable[Seen]]:
+    """Yield every rollout of `runs` as `ProfiledRun.rollouts` does, those of all in one order, so many in a block."""
     bounds = sorted((run.bounds, at) for at, run in enumerate(runs) if len(run.standings))
     follow = all(before[0][1] < after[0][0] for before, after in pairwise(bounds))
     if follow:
-        return chain.from_iterable(_blocks(runs[at]) for _, at in bounds)
+        return chain.from_iterable(_blocks(runs[at], at_once) for _, at in bounds)
     return iter([heapq.merge(*(run.rollouts() for run in runs), key=itemgetter(0))])
 
 
-def _blocks(run: ProfiledRun) -> Iterator[Block | Iterable[Seen]]:
+def _blocks(run: ProfiledRun, at_once: int) -> Iterator[Block | Iterable[Seen]]:
     order, zeros = iter(run.standings.in_order()), Zeros(run)
     scored = {number for number, shape in enumerate(run.standings.kinds_of_ending) if kind_of(shape) is Kind.SCORED}
-    while chunk := list(islice(order, _AT_ONCE)):
+    while chunk := list(islice(order, at_once)):
         numbers, seats = zip(*chunk, strict=True)
         yield _block(run, numbers, seats, scored) or run.seen(chunk, zeros)
 
