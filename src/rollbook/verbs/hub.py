@@ -8,7 +8,9 @@ Rules:
 Source: servers.md §8.9.
 """
 
+import fcntl
 import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -25,6 +27,7 @@ from rollbook.ledger.whole_file import whole_file
 from rollbook.verbs.hub_splits import files_of_split
 
 _DATASET: Final = "dataset"
+_PARTS: Final = "rollbook_parts"
 _AT_ONCE: Final = 1 << 20
 _CURES: Final = {
     HTTPStatus.UNAUTHORIZED: "the hub asks who you are: set hf_token in env.yaml, or HF_TOKEN, to a token that may",
@@ -73,12 +76,16 @@ class Publication(msgspec.Struct, frozen=True):
 
 
 class Hub:
-    """The hub as somebody with `token` sees it; None shows the token of the environment or of the hub's own login."""
+    """The hub as somebody with `token` sees it; None shows the token of the environment or of the hub's own login.
 
-    def __init__(self, token: str | None = None) -> None:
+    `endpoint` is where it is: HF_ENDPOINT, else the public one.
+    """
+
+    def __init__(self, token: str | None = None, endpoint: str | None = None) -> None:
         self._package = _package()
         self._token = token or None
-        self._api = self._package.HfApi(token=self._token)
+        self._endpoint = endpoint or os.environ.get("HF_ENDPOINT") or None
+        self._api = self._package.HfApi(endpoint=self._endpoint, token=self._token)
 
     def fetch_artifact(self, repo_id: str, name: str, output: Path, revision: str | None = None) -> Fetched:
         """Write one file of a data set to `output`.
@@ -171,15 +178,24 @@ class Hub:
             for file in files:
                 kept = self._downloaded(repo_id, commit, file)
                 _copy_checked(kept, file, written, f"{repo_id}: {file.name}")
+                kept.unlink(missing_ok=True)
         return Fetched(commit, tuple(file.name for file in files), output)
 
     def _downloaded(self, repo_id: str, commit: str, file: RemoteFile) -> Path:
-        """Return the file as it lies in the hub's own cache, where a download that was cut short goes on."""
-        with self._said(f"{repo_id}: {file.name}"):
-            path = self._package.hf_hub_download(
-                repo_id, file.name, repo_type=_DATASET, revision=commit, token=self._token
-            )
-        return Path(path)
+        """Return the file as it lies in the hub's own cache, whole; what is there of it already is not asked for."""
+        from huggingface_hub.file_download import http_get  # noqa: PLC0415  see `_package`
+
+        package, what = self._package, f"{repo_id}: {file.name}"
+        url = package.hf_hub_url(repo_id, file.name, repo_type=_DATASET, revision=commit, endpoint=self._endpoint)
+        headers = package.utils.build_hf_headers(token=self._token)
+        kept = Path(package.constants.HF_HUB_CACHE) / _PARTS / f"{file.sha256 or file.blob or commit}.part"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with _held(kept, what) as part, self._said(what):
+            there = part.seek(0, os.SEEK_END)
+            if file.size is not None and there > file.size:
+                there = part.truncate(part.seek(0))
+            http_get(url, part, resume_size=there, headers=headers, expected_size=file.size)
+        return kept
 
     @contextmanager
     def _said(self, what: str) -> Iterator[None]:
@@ -199,6 +215,7 @@ class Hub:
 def _package() -> ModuleType:
     try:
         import huggingface_hub  # noqa: PLC0415  an extra, and slow to import
+        import huggingface_hub.constants  # noqa: PLC0415  the same
         import huggingface_hub.errors  # noqa: PLC0415  the same
         from huggingface_hub.utils.tqdm import disable_progress_bars  # noqa: PLC0415  the same
     except ImportError as error:
@@ -230,6 +247,23 @@ def _reason(error: Exception) -> str:
     return f"HTTP {response.status_code}: {cure}" if cure is not None else f"HTTP {response.status_code}: {said}"
 
 
+@contextmanager
+def _held(path: Path, what: str) -> Iterator[BinaryIO]:
+    """Give a file to write to, which nobody else writes to meanwhile; what was written stays, whatever happens.
+
+    Raises:
+        HubError: somebody else does.
+
+    """
+    path.touch()
+    with path.open("r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HubError(f"{what} is being fetched by another process; wait for it, or end it") from None
+        yield file
+
+
 def _copy_checked(kept: Path, file: RemoteFile, written: BinaryIO, what: str) -> None:
     """Append a file that was fetched, unless it is not what the hub says that it is."""
     size = kept.stat().st_size
@@ -246,7 +280,7 @@ def _copy_checked(kept: Path, file: RemoteFile, written: BinaryIO, what: str) ->
         written.write(b"\n")
     wanted, found = (file.sha256, sha256.hexdigest()) if file.sha256 else (file.blob, blob.hexdigest())
     if (file.size is not None and size != file.size) or (wanted is not None and wanted != found):
-        kept.resolve().unlink(missing_ok=True)
+        kept.unlink(missing_ok=True)
         raise HubError(
             f"{what} arrived as {size} bytes with the digest {found[:12]}, and the hub says {file.size} bytes and "
             f"{(wanted or '?')[:12]}; what arrived was thrown away, try again"
