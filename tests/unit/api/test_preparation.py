@@ -1,0 +1,151 @@
+"""The rows of a split: made ready, served, collected, gone on with; by the command and by the API."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from declared import parsed, question, read_rows, sums, write_rows
+from rollbook import E2ERolloutCollectionConfig, RolloutCollectionHelper
+from rollbook.api.evaluation import evaluate
+from rollbook.api.preparation import end_to_end
+from rollbook.api.request import EvaluationRequest
+from rollbook.cli.entry import exit_code_of
+from rollbook.config import parser
+from rollbook.dispatch.stop import Stop
+from rollbook.errors import ConfigError, OutputExistsError, RunStoppedError
+
+CONFIG = """
+config_paths: [resources_servers/string_match/configs/string_match.yaml]
+string_match:
+  resources_servers:
+    string_match:
+      datasets:
+      - {name: t, type: train, jsonl_fpath: data/t.jsonl, license: MIT, num_repeats: 2}
+"""
+PREPARED = Path("out/r/preprocessed_datasets/train.jsonl")
+RUN = (
+    "eval",
+    "run",
+    "--config",
+    "own.yaml",
+    "--model-type",
+    "simulated_model",
+    "-o",
+    "out/r.jsonl",
+    "--split",
+    "train",
+)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NEMO_GYM_EXTRA_ROOTS", "")
+    monkeypatch.setenv("ROLLBOOK_EXTRA_ROOTS", "")
+    Path("own.yaml").write_text(CONFIG)
+    ask(2)
+    return tmp_path
+
+
+def ask(count):
+    rows = [question(f"What is {n} + {n}? Final answer: …", expected_answer=str(2 * n)) for n in range(count)]
+    write_rows(Path("data/t.jsonl"), rows)
+
+
+@pytest.fixture
+def gym(capsys):
+    def gym(*arguments):
+        code = exit_code_of([*RUN, "--retry-for", "0", "--no-health-check", *arguments])
+        return code, capsys.readouterr().err
+
+    return gym
+
+
+def test_a_split_is_made_ready_collected_and_gone_on_with(gym):
+    code, err = gym()
+    assert (code, "2 tasks, 4 rollouts planned" in err) == (0, True), err
+    assert [row["task_source"] for row in read_rows(PREPARED)] == ["string_match"] * 4
+    assert len(read_rows("out/r.jsonl")) == 4
+    code, err = gym()
+    assert (code, "--resume" in err) == (1, True)
+    ask(3)
+    code, err = gym("--resume", "++reuse_existing_data_preparation=true")
+    assert (code, "t.jsonl changed since its rows were prepared" in err) == (0, True), err
+    code, err = gym("--resume")
+    assert (code, "holds other rows than when it was prepared before" in err) == (0, True), err
+    assert len(read_rows("out/r.jsonl")) == 6
+
+
+def test_rows_that_cannot_be_prepared_start_nothing(gym):
+    write_rows(Path("data/t.jsonl"), [{"expected_answer": "2"}])
+    code, err = gym()
+    assert (code, "data/t.jsonl:1" in err) == (1, True), err
+    assert not PREPARED.exists()
+    assert not Path("out/r.jsonl").exists()
+
+
+def test_a_split_that_nobody_declares_is_told_with_those_that_are(gym):
+    code, err = gym("--split", "validation")
+    assert (code, "declared: t (train, of string_match)" in err) == (1, True), err
+
+
+class Asked:
+    """A configuration of this process, and what is asked of it."""
+
+    def __init__(self, **more):
+        data_set = {"name": "t", "type": "train", "jsonl_fpath": "data/t.jsonl", "license": "MIT"}
+        self.cfg = parsed({**sums([data_set]), "output_jsonl_fpath": "out/r.jsonl", "split": "train", **more})
+
+    async def prepared(self, stop=None, **more):
+        settings, preparation = end_to_end(self.cfg)
+        request = EvaluationRequest(settings.model_copy(update=more), self.cfg, preparation=preparation)
+        return await evaluate(request, stop=stop)
+
+
+async def test_an_earlier_run_keeps_its_rows(here):
+    write_rows(Path("out/r.jsonl"), [{"reward": 1.0}])
+    write_rows(PREPARED, [{"kept": True}])
+    with pytest.raises(OutputExistsError):
+        await Asked().prepared()
+    assert read_rows(PREPARED) == [{"kept": True}]
+
+
+async def test_who_asks_to_stop_is_heard_before_rows_are_in_place(here):
+    ask(1001)
+    stop = Stop()
+    stop.request("enough")
+    with pytest.raises(RunStoppedError, match="enough"):
+        await Asked().prepared(stop)
+    assert list(PREPARED.parent.iterdir()) == []
+
+
+def test_settings_of_a_split_are_those_of_the_configuration_with_its_rows():
+    settings, preparation = end_to_end(Asked(num_repeats=3, task_data_validation="warn").cfg)
+    assert (settings.num_repeats, settings.input_jsonl_fpath) == (3, str(PREPARED))
+    assert (preparation.config.task_data_validation, preparation.reuse) == ("warn", False)
+    with pytest.raises(ConfigError, match="not supported when serving end-to-end"):
+        end_to_end(Asked(input_jsonl_fpath="x").cfg)
+
+
+def test_the_api_makes_a_split_ready_serves_and_collects(here):
+    cfg = parser.GlobalConfigDictParser().parse(
+        parser.GlobalConfigDictParserConfig(
+            initial_global_config_dict={
+                "config_paths": ["own.yaml", "responses_api_models/simulated_model/configs/simulated_model.yaml"],
+                "disable_health_check": True,
+            },
+            skip_load_from_cli=True,
+            private_head=True,
+        )
+    )
+    parser.set_global_config_dict(cfg)
+    try:
+        config = E2ERolloutCollectionConfig(output_jsonl_fpath="out/r.jsonl", split="train")
+        results = asyncio.run(RolloutCollectionHelper().run_from_config(config))
+    finally:
+        parser.forget_global_config_dict()
+    assert [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in results] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    record = json.loads(PREPARED.with_name("train_preparation.json").read_bytes())
+    assert (record["rows"], record["datasets"][0]["num_repeats"]) == (4, 2)
