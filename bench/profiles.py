@@ -1,26 +1,38 @@
-"""`gym eval profile` of a whole run and of ten shards, a process each: 50,000 results of 2 KB in at most 2 s.
+"""`gym eval profile` and `status` of a whole run and of ten shards, a process each: 50,000 results of 2 KB.
 
-Rewards and tokens differ from row to row, so that no statistic is a repetition of another one.
+Rules:
+* A profile may take 2 s, a status 1 s, of a run that goes on too: its lock is held and its log grows meanwhile, the
+  last lines are not whole, and some rollouts are in flight.
+* Rewards and tokens differ from row to row, so that no statistic is a repetition of another one.
 """
 
 import argparse
 import random
 import sys
 import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
+from threading import Event, Thread
+from typing import BinaryIO
 
 from figures import GYM, RUNS, median, run, say_figure, say_load
-from folder import REPEATS, RUN_ID, make
+from folder import REPEATS, RESULT_BYTES, RUN_ID, make
 
 from rollbook.ledger.digests import sha256_of
+from rollbook.ledger.lock import RunLock
 from rollbook.ledger.manifest_store import write_manifest
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.shard import begin_log, shard_paths
 from rollbook.records.identity import RolloutKey
-from rollbook.records.manifest import Opened, PlanDigest, RunManifest
+from rollbook.records.manifest import Opened, PlanDigest, Reserved, RunManifest, log_line
+from rollbook.records.run_status import DONE, RESUMABLE
 
 SECONDS = 2.0
+STATUS_SECONDS = 1.0
+IN_FLIGHT = 512
 MOST_MB = 150
 SHARDS = 10
 KEEP = "pass@4>=0.5 and mean<0.9"
@@ -55,13 +67,49 @@ def cut(whole: RunPaths, folder: Path, rollouts: int) -> None:
             write_manifest(paths.manifest, RunManifest(run_id=RUN_ID, created_at=_NOW, plan=digest))
 
 
-def measure(name: str, *words: str) -> None:
-    """Print what a profile costs, from start to exit."""
-    taken = [run(str(GYM), "eval", "profile", *words) for _ in range(RUNS + 1)][1:]
-    if failed := [process for process in taken if process.code]:
+@contextmanager
+def running(outputs: Iterable[Path]) -> Iterator[None]:
+    """Let the finished runs at `outputs` go on: hold their locks, and write to their logs until this ends."""
+    with ExitStack() as holding:
+        logs = []
+        for paths in map(RunPaths, outputs):
+            _interrupt(paths)
+            lock = RunLock(paths.lock, now=time.time)
+            lock.acquire()
+            holding.callback(lock.release)
+            logs.append(holding.enter_context(paths.manifest_log.open("ab", buffering=0)))
+        over = Event()
+        writer = Thread(target=_write_on, args=(logs, over))
+        holding.callback(writer.join)
+        holding.callback(over.set)
+        writer.start()
+        yield
+
+
+def _interrupt(paths: RunPaths) -> None:
+    """Take the last results of a run away, half a line of them not, and the end of its log."""
+    results = paths.output.read_bytes().splitlines(keepends=True)
+    paths.output.write_bytes(b"".join(results[:-IN_FLIGHT]) + results[-1][: RESULT_BYTES // 2])
+    events = paths.manifest_log.read_bytes().splitlines(keepends=True)
+    paths.manifest_log.write_bytes(b"".join(event for event in events if b'"t":"close"' not in event))
+
+
+def _write_on(logs: Sequence[BinaryIO], over: Event) -> None:
+    """Hand out no attempt, but say the time again and again, in lines that are now and then not whole."""
+    while not over.wait(0.005):
+        for log in logs:
+            line = log_line(Reserved([], (0, 0), 1.0))
+            log.write(line[:9])
+            log.write(line[9:])
+
+
+def measure(verb: str, name: str, *words: str, limit: float, code: int = DONE) -> None:
+    """Print what `verb` costs, from start to exit with `code`."""
+    taken = [run(str(GYM), "eval", verb, *words) for _ in range(RUNS + 1)][1:]
+    if failed := [process for process in taken if process.code != code]:
         sys.exit(f"{name} ended with {failed[0].code}:\n{failed[0].error[-2000:]}")
     took = median(process.cost for process in taken)
-    say_figure(name, took.wall, "s", SECONDS, f"{took.cpu:.2f} s CPU")
+    say_figure(name, took.wall, "s", limit, f"{took.cpu:.2f} s CPU")
     say_figure(f"{name}, peak memory", max(process.peak_mb for process in taken), "MB", MOST_MB)
 
 
@@ -78,9 +126,16 @@ def main(arguments: list[str] | None = None) -> None:
         paths = make(whole / "rollouts.jsonl", rollouts)
         vary(paths.output)
         cut(paths, shards, rollouts)
-        measure("one run", str(paths.output))
-        measure("one run, tasks kept", str(paths.output), "--keep", KEEP, "--export", f"{name}/kept.jsonl")
-        measure("ten shards", str(shards), "--output", f"{name}/all.jsonl")
+        output, keep = str(paths.output), ("--keep", KEEP, "--export", f"{name}/kept.jsonl")
+        measure("profile", "one run", output, limit=SECONDS)
+        measure("profile", "one run, tasks kept", output, *keep, limit=SECONDS)
+        measure("profile", "ten shards", str(shards), "--output", f"{name}/all.jsonl", limit=SECONDS)
+        measure("status", "status", output, limit=STATUS_SECONDS)
+        measure("status", "status of ten shards", str(shards), limit=STATUS_SECONDS)
+        outputs = [shard_paths(shards, f"s{number}").output for number in range(SHARDS)]
+        with running([paths.output, *outputs]):
+            measure("status", "status while it runs", output, limit=STATUS_SECONDS, code=RESUMABLE)
+            measure("status", "status while ten shards run", str(shards), limit=STATUS_SECONDS, code=RESUMABLE)
 
 
 if __name__ == "__main__":
