@@ -51,8 +51,8 @@ _PUBLIC: Final = {
     "rollbook.errors": (
         "AgentWithoutEnvironmentServerError AmbiguousEnvironmentServerError ConfigError ConfigPathNotFoundError "
         "EndpointNotReadyError IncompleteEvaluationError InputError JudgeError LedgerError MissingPackageError "
-        "NothingProducedError ResumeRefusedError RollbookError RunError ServingError ShadowedPackageError "
-        "ShardTakenOverError TaskDataSchemaError UnroutedRunError VerifierFixtureError"
+        "NothingProducedError ResumeRefusedError RollbookError RunError ScaffoldConflictError ServingError "
+        "ShadowedPackageError ShardTakenOverError TaskDataSchemaError UnroutedRunError VerifierFixtureError"
     ),
     "rollbook.inputs.deliverables": "IGNORE_FILES is_deliverable",
     "rollbook.inputs.prepared_rows": "prepared_rows write_prepared_rows",

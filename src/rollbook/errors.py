@@ -5,6 +5,7 @@
     │   ├── ConfigPathNotFoundError              (also FileNotFoundError)
     │   ├── MalformedConfigPathsError, ConfigMissingValuesError, ConfigInterpolationError, …
     │   ├── SandboxConfigError                   a block about sandboxes that names no one provider
+    │   ├── ScaffoldConflictError                files to be made that are there with other contents
     │   ├── TaskDataSchemaError                  a server's `task_data.py` that declares no schema of task fields
     │   ├── VerifierFixtureError                 a verifier that does not do what its cases say
     │   └── InputError                           a dataset row that cannot be planned; names file and line
@@ -120,6 +121,10 @@ class UnsupportedAgentOverrideError(ConfigError, ValueError):
 
 class SandboxConfigError(ConfigError, ValueError):
     """A block about sandboxes that names no provider, several, or one that nobody registered."""
+
+
+class ScaffoldConflictError(ConfigError, ValueError):
+    """Files that a scaffold would write are there with other contents; they are named, and nothing was written."""
 
 
 class TaskDataSchemaError(ConfigError, ValueError):

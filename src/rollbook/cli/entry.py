@@ -28,9 +28,10 @@ gym: Final = VerbGroup(
     "gym",
     {
         "eval": Verb("rollbook.cli.eval_group", "Run tasks against servers and score what comes back."),
-        "env": Verb("rollbook.cli.env_group", "Serve environments: start, status, stop, test, prefetch, resolve."),
+        "env": Verb("rollbook.cli.env_group", "Make, check and serve environments."),
         "dataset": Verb("rollbook.cli.dataset_group", "Make data sets: render, collate, download, upload."),
         "dev": Verb("rollbook.cli.dev_group", "Look into saved rollouts: compare."),
+        "search": Verb("rollbook.cli.search", "Find environments, benchmarks, agents, models and resources servers."),
         "list": Verb("rollbook.cli.list_group", "List environments, benchmarks, agents, models and resources servers."),
     },
     summary="Collect rollouts of language-model agents, and account for every one.",

@@ -11,6 +11,7 @@ Source: servers.md §8.12, §10.2.
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 import msgspec
@@ -118,11 +119,27 @@ def verifier_of(manifest: EnvironmentManifest, path: Path, name: str) -> Verifie
     )
 
 
-def _exported(folder: Path) -> object:
+def serving_module(folder: Path) -> ModuleType:
+    """Return the module that serves the resources server in `folder`, loaded as it is to be served.
+
+    Raises:
+        MissingPackageError, ServingError: it cannot be loaded.
+
+    """
     instance = ServerInstanceConfig(folder.name, RESOURCES_SERVERS, folder.name, {"entrypoint": _ENTRY_POINT})
     build_component(instance, lambda served: served)
-    module = sys.modules[f"{RESOURCES_SERVERS}.{folder.name}.{Path(_ENTRY_POINT).stem}"]
-    return getattr(module, _EXPORTED, None)
+    return sys.modules[f"{RESOURCES_SERVERS}.{folder.name}.{Path(_ENTRY_POINT).stem}"]
+
+
+def exported_fixture(folder: Path) -> VerifierFixture | None:
+    """Return the fixture that the resources server in `folder` exports; None where it has none.
+
+    Raises:
+        MissingPackageError, ServingError: its module cannot be loaded.
+
+    """
+    fixture = getattr(serving_module(folder), _EXPORTED, None)
+    return fixture if isinstance(fixture, VerifierFixture) else None
 
 
 async def verifier_check(verifier: Verifier, *, update_expected: bool = False) -> VerifierCheck:
@@ -132,8 +149,8 @@ async def verifier_check(verifier: Verifier, *, update_expected: bool = False) -
         MissingPackageError, ServingError: its module cannot be loaded.
 
     """
-    fixture = _exported(verifier.folder)
-    if not isinstance(fixture, VerifierFixture):
+    fixture = exported_fixture(verifier.folder)
+    if fixture is None:
         return VerifierCheck(verifier, problem=f"{verifier.folder / _ENTRY_POINT} exports no {_EXPORTED}")
     try:
         results = await exercise_verifier_fixture(

@@ -12,7 +12,7 @@ Source: servers.md §8.12.
 import asyncio
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -97,18 +97,24 @@ async def _exercised(fixture: VerifierFixture, case: VerifierCase) -> VerifierCa
     times = _REPEATS if case.kind is CaseKind.DETERMINISM else 1
     rewards: list[float] = []
     for _ in range(times):
-        [seen] = await asyncio.gather(_reward(fixture, case), return_exceptions=True)
-        if isinstance(seen, BaseException):
-            return VerifierCaseResult(case.name, case.kind, tuple(rewards), str(seen) or type(seen).__name__)
+        seen = await reward_or_error(fixture, case.request)
+        if isinstance(seen, str):
+            return VerifierCaseResult(case.name, case.kind, tuple(rewards), seen)
         rewards.append(seen)
     return VerifierCaseResult(case.name, case.kind, tuple(rewards))
 
 
-async def _reward(fixture: VerifierFixture, case: VerifierCase) -> float:
+async def reward_or_error(fixture: VerifierFixture, request: Mapping[str, Any]) -> float | str:
+    """Return the reward that a fresh verifier gives a request, or what it said when it raised."""
+    [seen] = await asyncio.gather(_reward(fixture, request), return_exceptions=True)
+    return (str(seen) or type(seen).__name__) if isinstance(seen, BaseException) else seen
+
+
+async def _reward(fixture: VerifierFixture, told: Mapping[str, Any]) -> float:
     server = fixture.server_factory()
     if fixture.reseed is not None:
         fixture.reseed()
-    request = fixture.request_model.model_validate(case.request)
+    request = fixture.request_model.model_validate(told)
     answer = server.verify(request) if fixture.invoke is None else fixture.invoke(server, request)
     return _number(await answer if inspect.isawaitable(answer) else answer)
 

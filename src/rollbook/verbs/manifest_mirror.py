@@ -1,0 +1,109 @@
+"""A manifest beside its configuration: what it repeats wrongly, and its file written anew with what is right.
+
+Rules:
+* The configuration is right: the manifest's composition repeats it.
+* Other lines of the file stay as they are, comments among them; the file is replaced as a whole.
+
+Source: servers.md §8.12.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from rollbook.config.composed import Composed
+from rollbook.config.manifest import EnvironmentManifest
+from rollbook.config.placed_yaml import PlacedYaml
+from rollbook.errors import ConfigError
+from rollbook.verbs.validation import Finding
+
+_ALWAYS: Final = ("resources_server", "agent_server", "model_server", "datasets")
+_NEW: Final = ".new"
+
+
+def mirrored_fields(composed: Composed, *, with_owner: bool, with_driver: bool) -> dict[str, object]:
+    """Return the fields of a manifest that repeat a configuration; None stands for a field that is to be left out."""
+    told: dict[str, object] = {field: getattr(composed, field) for field in _ALWAYS}
+    told["datasets"] = [dict(entry) for entry in composed.datasets]
+    if with_owner:
+        told["dataset_owner"] = composed.dataset_owner
+    if with_driver:
+        told["rollout_driver"] = composed.rollout_driver
+    return told
+
+
+def differences(read: PlacedYaml, manifest: EnvironmentManifest, composed: Composed, name: str) -> Iterator[Finding]:
+    """Yield what a manifest repeats otherwise than its configuration composes it."""
+    driven = manifest.integration_profile == "external-rollout-driver"
+    right = mirrored_fields(composed, with_owner=manifest.dataset_owner is not None, with_driver=driven)
+    said = manifest.model_dump(mode="json", exclude_none=True)
+    for field, value in right.items():
+        if not _is_same(said.get(field), value):
+            yield Finding(read.at((field,)), f"{field} {_told(said.get(field), value)}; gym env validate {name} --sync")
+
+
+def _is_same(said: object, right: object) -> bool:
+    if isinstance(said, list) and isinstance(right, list):
+        return len(said) == len(right) and all(map(_is_same, said, right))
+    if isinstance(said, dict) and isinstance(right, dict):
+        return {"num_repeats": 1, **said} == {"num_repeats": 1, **right}
+    return said == right
+
+
+def _told(said: object, right: object) -> str:
+    says = "is left out" if said is None else f"is {_short(said)}"
+    composes = "nothing of it" if right is None else _short(right)
+    return f"{says}; the configuration composes {composes}: write that, or have it written"
+
+
+def _short(value: object) -> str:
+    return (
+        yaml.safe_dump(value, default_flow_style=True, width=10_000, allow_unicode=True).removesuffix("\n...\n").strip()
+    )
+
+
+def synced_text(read: PlacedYaml, fields: Mapping[str, object]) -> str:
+    """Return the text of a manifest with `fields` in the place of its own.
+
+    Raises:
+        ConfigError: a file whose fields do not stand on lines of their own.
+
+    """
+    lines = read.path.read_bytes().decode("utf-8-sig").splitlines()
+    starts = sorted((line - 1, str(place[0])) for place, line in read.lines.items() if len(place) == 1)
+    ends = [start for start, _ in starts[1:]] + [len(lines)]
+    if len({start for start, _ in starts}) < len(starts):
+        raise ConfigError(f"{read.path}: several fields stand on one line; give each a line of its own")
+    kept = lines[: starts[0][0]] if starts else lines
+    for (start, field), end in zip(starts, ends, strict=True):
+        kept += _field(field, fields[field]) if field in fields else lines[start:end]
+        kept += _comments_before_next(lines[start:end]) if field in fields else []
+    for field, value in fields.items():
+        kept += [] if field in read.tree else _field(field, value)
+    return "\n".join(kept) + "\n"
+
+
+def _field(field: str, value: object) -> list[str]:
+    if value is None:
+        return []
+    return yaml.safe_dump({field: value}, sort_keys=False, allow_unicode=True, width=110).splitlines()
+
+
+def _comments_before_next(lines: list[str]) -> list[str]:
+    """Return the comments and empty lines at the end of a field's lines: they speak of what follows."""
+    count = 0
+    while count < len(lines) and (not lines[-1 - count].strip() or lines[-1 - count].lstrip().startswith("#")):
+        count += 1
+    return lines[len(lines) - count :]
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Put `text` in the place of a file, as a whole; nothing is left behind when that fails."""
+    beside = path.with_name(path.name + _NEW)
+    try:
+        beside.write_text(text, encoding="utf-8", newline="\n")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
