@@ -146,10 +146,9 @@ class StatefulCounterResourcesServer(SimpleResourcesServer):
         count = self.session_id_to_counter.pop(session_name(request), None)
         row = dict(body)
         if count is None:
-            return StatefulCounterVerifyResponse(
-                **row, reward=0.0, mask_sample=True, failure_kind=SESSION_LOST, failure_reason=LOST
-            )
-        return StatefulCounterVerifyResponse(**row, reward=float(count == body.expected_count))
+            mask = {"mask_sample": True, "failure_kind": SESSION_LOST, "failure_reason": LOST}
+            return StatefulCounterVerifyResponse(**(row | {"reward": 0.0} | mask))
+        return StatefulCounterVerifyResponse(**(row | {"reward": float(count == body.expected_count)}))
 
 
 def session_name(request: Request) -> str:

@@ -128,15 +128,13 @@ class MathWithJudgeResourcesServer(SimpleResourcesServer):
         boxed = (last_boxed(text) or "").strip()
         row = dict(body)
         if not boxed:
-            return MathWithJudgeVerifyResponse(**row, reward=0.0, library_reward=0.0)
+            return MathWithJudgeVerifyResponse(**(row | _found(0.0, None, 0.0, None)))
         gold = without_delimiters(body.expected_answer)
         library = await self.workers.compare(f"\\boxed{{{gold}}}", text)
         reward, evaluations = library, None
         if library <= _ENOUGH and self.config.should_use_judge:
             reward, evaluations = await self._judged(body.question, body.expected_answer, boxed)
-        return MathWithJudgeVerifyResponse(
-            **row, reward=reward, extracted_answer=boxed, library_reward=library, judge_evaluations=evaluations
-        )
+        return MathWithJudgeVerifyResponse(**(row | _found(reward, boxed, library, evaluations)))
 
     def compute_metrics(self, tasks: list[list[dict[str, Any]]]) -> dict[str, Any]:
         """Return pass@k, pass@1 averages and majority votes over the boxed answers, in percent."""
@@ -174,6 +172,17 @@ class MathWithJudgeResourcesServer(SimpleResourcesServer):
             response_model=NeMoGymResponse,
         )
         return JudgeEvaluation(responses_create_params=params, response=response)
+
+
+def _found(
+    reward: float, boxed: str | None, library: float, evaluations: list[JudgeEvaluation] | None
+) -> dict[str, Any]:
+    return {
+        "reward": reward,
+        "extracted_answer": boxed,
+        "library_reward": library,
+        "judge_evaluations": evaluations,
+    }
 
 
 def without_delimiters(answer: str) -> str:

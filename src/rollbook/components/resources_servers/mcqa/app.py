@@ -81,14 +81,13 @@ class MCQAResourcesServer(SimpleResourcesServer):
             reason = (
                 f"template_metadata.output_regex: {error.pattern!r} is no regular expression: {error}; mend the row"
             )
-            return MCQAVerifyResponse(
-                **row, reward=0.0, mask_sample=True, failure_kind=VERIFIER_ERROR, failure_reason=reason
-            )
+            mask = {"mask_sample": True, "failure_kind": VERIFIER_ERROR, "failure_reason": reason}
+            return MCQAVerifyResponse(**(row | {"reward": 0.0, "extracted_answer": None} | mask))
         question = Question(option_texts(body.options), patterns, template.answer_prefix)
         mode = self.config.grading_mode or body.grading_mode or GradingMode.STRICT_SINGLE_LETTER_BOXED
         letter = chosen_letter(body.response.output_text, question, mode)
         right = letter == body.expected_answer.strip().upper()
-        return MCQAVerifyResponse(**row, reward=float(right), extracted_answer=letter)
+        return MCQAVerifyResponse(**(row | {"reward": float(right), "extracted_answer": letter}))
 
     def compute_metrics(self, tasks: list[list[dict[str, Any]]]) -> dict[str, Any]:
         """Return pass@k, pass@1 averages and majority votes over the extracted letters, in percent."""

@@ -82,9 +82,8 @@ class ReasoningGymResourcesServer(SimpleResourcesServer):
         answer = extracted_answer(body.response.output_text)
         entry = {"question": body.question, "answer": body.answer, "metadata": body.metadata}
         score = await asyncio.to_thread(score_of, answer, name, entry)
-        return ReasoningGymVerifyResponse(
-            **dict(body), reward=score, task_name=name, score=score, extracted_answer=answer
-        )
+        found = {"reward": score, "task_name": name, "score": score, "extracted_answer": answer}
+        return ReasoningGymVerifyResponse(**(dict(body) | found))
 
 
 if __name__ == "__main__":
