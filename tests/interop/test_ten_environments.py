@@ -1,13 +1,14 @@
 """Ten environments of the field collect their own example rows, in one process and each in an environment of its own.
 
 `ROLLBOOK_SUITES` names the folder that holds them, as `resources_servers/<name>/`, and `ROLLBOOK_SUITES_PYTHON` an
-interpreter with Rollbook and the alias package; without both nothing is run. What is made for isolation is kept in
-`ROLLBOOK_SUITES_CACHE`, where that is named.
+interpreter with Rollbook, the alias package and pandas; without both nothing is run. What is made for isolation is kept
+in `ROLLBOOK_SUITES_CACHE`, where that is named.
 """
 
 import json
 import os
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -50,12 +51,16 @@ def rows_of(path):
 
 
 def example_rows(name, folder):
-    """Write the environment's own rows, with the tool that an agent without MCP has to be told of."""
+    """Write the environment's own rows, and return how often each comes: equal rows are one task.
+
+    An agent without MCP has to be told of the tool.
+    """
     rows = rows_of(Path(SUITES, "resources_servers", name, "data/example.jsonl"))
     for row in rows if name == "example_mcp_weather" else ():
         row["responses_create_params"]["tools"] = [WEATHER]
-    folder.joinpath("in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return len(rows)
+    lines = [json.dumps(row) for row in rows]
+    folder.joinpath("in.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    return list(Counter(lines).values())
 
 
 def rewards(name, folder, *words):
@@ -71,7 +76,8 @@ def rewards(name, folder, *words):
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_an_environment_rewards_alike_embedded_and_isolated_and_loses_no_rollout(name, tmp_path, cache):
-    tasks = example_rows(name, tmp_path)
+    copies = example_rows(name, tmp_path)
     embedded = rewards(name, tmp_path, "--serve", "embedded")
-    assert [row[:2] for row in embedded] == [(task, repeat) for task in range(tasks) for repeat in range(REPEATS)]
+    planned = [(task, repeat) for task, copied in enumerate(copies) for repeat in range(copied * REPEATS)]
+    assert [row[:2] for row in embedded] == planned
     assert rewards(name, tmp_path, "--isolate-all", f"++cache_dir={cache}") == embedded

@@ -4,6 +4,7 @@ Rules:
 * A folder has one of the two files, or neither when it needs nothing else; both are an error.
 * A requirement on `nemo-gym` or on ours, however it is written, is answered by what is installed here; it is no package
   of the component's.
+* What a component that asks for `nemo-gym` leaves to it to bring is among its packages.
 * Nothing is installed and no component is imported: files are read.
 
 Source: servers.md §2.3.
@@ -18,6 +19,7 @@ from typing import Final
 import msgspec
 
 from rollbook.errors import ConfigError, MissingPackageError
+from rollbook.servers.serving.brought_along import brought_along
 from rollbook.servers.serving.own_distributions import NAMES_PACKAGE, how_to_install_names
 from rollbook.servers.serving.project_file import project_lines
 from rollbook.servers.serving.requirement_lines import (
@@ -76,10 +78,19 @@ def needs_of(folder: Path) -> Needs:
         raise ConfigError(f"{component_name(folder)} has {listed} and {project}; keep one of them")
     overrides = tuple(logical_lines(folder / "overrides.txt"))
     if not project.is_file():
-        return _needs(folder, tuple(logical_lines(listed)), overrides)
+        return _with_brought(_needs(folder, tuple(logical_lines(listed)), overrides))
     told = project_lines(project)
-    needs = _needs(folder, told.packages, (*told.overrides, *overrides))
+    needs = _with_brought(_needs(folder, told.packages, (*told.overrides, *overrides)))
     return msgspec.structs.replace(needs, unknown=told.unknown)
+
+
+def _with_brought(needs: Needs) -> Needs:
+    """Return `needs` with what the component imports and leaves to `nemo-gym` to bring."""
+    if not needs.field_names:
+        return needs
+    listed = {asked(line, needs.folder).name for line in needs.packages}
+    brought = tuple(line for line in brought_along(needs.folder) if asked(line, needs.folder).name not in listed)
+    return msgspec.structs.replace(needs, packages=(*needs.packages, *brought)) if brought else needs
 
 
 def needs_listed(folder: Path, lines: Iterable[str]) -> Needs:
