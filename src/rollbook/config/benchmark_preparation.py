@@ -1,5 +1,8 @@
 """The settings of `gym eval prepare`, under the keys that the command line and files give them.
 
+Rules:
+* The same arguments go to every script; whether one takes them is the script's business.
+
 Source: servers.md §8.10.
 """
 
