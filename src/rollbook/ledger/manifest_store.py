@@ -11,6 +11,7 @@ Source: collection.md §1.8; cases RC-08, RC-20.
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ import msgspec
 
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import OnDamage, raise_damage, scan
+from rollbook.ledger.reader import OnDamage, plain_blocks, raise_damage, scan
 from rollbook.ledger.tail import whole_bytes
 from rollbook.ledger.whole_file import whole_file
 from rollbook.records.bulk import fold_reservations
@@ -33,6 +34,7 @@ from rollbook.records.manifest import (
     Stopped,
     manifest_text,
     read_log_event,
+    read_log_events,
     read_manifest_text,
     unflat,
 )
@@ -104,19 +106,30 @@ def read_log(path: Path, on_damage: OnDamage = raise_damage) -> Iterator[tuple[i
 
     """
     for line in scan(path):
-        try:
-            event = read_log_event(line.text)
-        except UNREADABLE as error:
-            on_damage(LedgerError(f"{path}:{line.number}: not an event of a run's log: {error}"))
-        else:
-            yield line.number, event
+        yield from _read(path, line.number, line.text, on_damage)
+
+
+def _read(path: Path, number: int, text: bytes, on_damage: OnDamage) -> Iterator[tuple[int, LogEvent]]:
+    try:
+        event = read_log_event(text)
+    except UNREADABLE as error:
+        on_damage(LedgerError(f"{path}:{number}: not an event of a run's log: {error}"))
+    else:
+        yield number, event
 
 
 def fold_log(path: Path, standings: Standings, on_damage: OnDamage = raise_damage) -> LogSummary:
     """Fold the log at `path` into `standings`, and return what it says of sessions and files."""
     summary = LogSummary()
-    for _, event in read_log(path, on_damage):
-        _fold(event, standings, summary)
+    for block in plain_blocks(path):
+        try:
+            events = read_log_events(block.texts)
+        except UNREADABLE:
+            lines = ((number, text.rstrip()) for number, text in enumerate(block.texts, block.number))
+            read = (_read(path, number, text, on_damage) for number, text in lines if text)
+            events = [event for _, event in chain.from_iterable(read)]
+        for event in events:
+            _fold(event, standings, summary)
     return summary
 
 

@@ -9,6 +9,8 @@ Source: collection.md §1.8, §5.4; the log's form is our own (docs/record-forma
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -182,6 +184,9 @@ class Closed(_Event, frozen=True, tag="close"):
 
 LogEvent = Opened | Reserved | Refused | Cut | Stopped | Closed
 _LOG_EVENT: Final = msgspec.json.Decoder(LogEvent)
+_ATTEMPTS: Final = attrgetter("a")
+_SIZES: Final = attrgetter("sizes")
+_NO_ATTEMPTS: Final = "its numbers are no attempts: task, rollout, attempt, and so on"
 
 
 def read_log_event(line: bytes) -> LogEvent:
@@ -193,8 +198,35 @@ def read_log_event(line: bytes) -> LogEvent:
     """
     event = _LOG_EVENT.decode(line)
     if isinstance(event, Reserved | Refused | Cut) and not _are_attempts(event.a):
-        raise msgspec.ValidationError("its numbers are no attempts: task, rollout, attempt, and so on")
+        raise msgspec.ValidationError(_NO_ATTEMPTS)
     return event
+
+
+def read_log_events(lines: Iterable[bytes]) -> list[LogEvent]:
+    """Decode lines of the log; reservations that follow each other come as one.
+
+    Raises:
+        msgspec.DecodeError: one is no event that this version knows.
+
+    """
+    events: list[LogEvent] = []
+    for kind, alike in groupby(map(_LOG_EVENT.decode, lines), type):
+        if kind is Reserved:
+            events.append(_as_one([event for event in alike if isinstance(event, Reserved)]))
+        else:
+            events += alike
+    if all(_are_attempts(event.a) for event in events if isinstance(event, Reserved | Refused | Cut)):
+        return events
+    raise msgspec.ValidationError(_NO_ATTEMPTS)
+
+
+def _as_one(reserved: list[Reserved]) -> Reserved:
+    """Return what reservations that follow each other say together."""
+    numbers = list(map(_ATTEMPTS, reserved))
+    if any(len(some) % 3 for some in numbers):
+        raise msgspec.ValidationError(_NO_ATTEMPTS)
+    results, failures = zip(*map(_SIZES, reserved), strict=True)
+    return Reserved(list(chain.from_iterable(numbers)), (max(results), max(failures)), reserved[-1].after)
 
 
 def _are_attempts(numbers: list[int]) -> bool:

@@ -121,6 +121,26 @@ def test_an_unfinished_last_line_is_no_event_and_any_other_fault_names_its_line(
         list(read_log(paths.manifest_log))
 
 
+@pytest.mark.parametrize("odd", [b"", b"\n", b'{"t":"res\n', b'{"t":"reserve","a":[1,2],"sizes":[90,90]}\n'])
+def test_reservations_that_follow_each_other_say_together_what_each_says_whatever_lies_among_them(paths, odd):
+    handed = [
+        Reserved([0, 0, 0], (3, 9), 1.0),
+        Reserved([0, 1, 0], (8, 2), 2.0),
+        Reserved([0, 0, 1, 9, 9, 4], (0, 0), 3.0),
+    ]
+    first, *rest = map(log_line, [Opened(1, "r", "", (0, 0)), *handed])
+    paths.manifest_log.write_bytes(first + rest[0] + rest[1] + odd + rest[2])
+    standings, faults = Standings(), []
+
+    summary = fold_log(paths.manifest_log, standings, faults.append)
+
+    attempts = {(0, 0): 2, (0, 1): 1, (9, 9): 5}
+    assert {key: standings.next_attempt(RolloutKey(*key)) for key in attempts} == attempts
+    assert list(summary.sizes.values()) == [8, 9]
+    assert (summary.sessions[0].reserved, summary.sessions[0].active) == (4, 3.0)
+    assert [str(fault).split(":")[1] for fault in faults] == (["4"] if odd.strip() else [])
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
