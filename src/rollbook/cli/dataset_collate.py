@@ -1,5 +1,8 @@
 """`gym dataset collate`: the flags of making the declared data sets ready.
 
+Rules:
+* A flag that was not given sets nothing: files and overrides keep their say.
+
 Source: servers.md §8.9, §10.2.
 """
 

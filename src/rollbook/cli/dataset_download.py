@@ -1,5 +1,8 @@
 """`gym dataset download`: the flags of fetching a data set from the Hugging Face hub.
 
+Rules:
+* The hub is the only storage; another one is refused by name.
+
 Source: servers.md §8.9, §10.2.
 """
 

@@ -1,5 +1,8 @@
 """`gym dataset render`: a prompt template filled in from each row of a file.
 
+Rules:
+* No flag is required by the parser; what is missing is told at once.
+
 Source: servers.md §8.7, §10.2.
 """
 

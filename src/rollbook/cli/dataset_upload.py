@@ -1,5 +1,8 @@
 """`gym dataset upload`: the flags of publishing rows on the Hugging Face hub.
 
+Rules:
+* The hub is the only storage; another one is refused by name.
+
 Source: servers.md §8.9, §10.2.
 """
 

@@ -1,5 +1,8 @@
 """The settings of the commands about data sets: render, collate, download, upload.
 
+Rules:
+* What is required is said here; the commands add what goes with what.
+
 Source: servers.md §8.7, §8.9, §10.2.
 """
 
