@@ -7,6 +7,7 @@ Rules:
 """
 
 import argparse
+import os
 import random
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from rollbook.ledger.manifest_store import write_manifest
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.shard import begin_log, shard_paths
 from rollbook.records.identity import RolloutKey
-from rollbook.records.manifest import Opened, PlanDigest, Reserved, RunManifest, log_line
+from rollbook.records.manifest import Opened, PlanDigest, Reserved, RunManifest, log_line, read_log_event
 from rollbook.records.run_status import DONE, RESUMABLE
 
 SECONDS = 2.0
@@ -87,16 +88,23 @@ def running(outputs: Iterable[Path]) -> Iterator[None]:
 
 
 def _interrupt(paths: RunPaths) -> None:
-    """Take the last results of a run away, half a line of them not, and the end of its log."""
-    results = paths.output.read_bytes().splitlines(keepends=True)
-    paths.output.write_bytes(b"".join(results[:-IN_FLIGHT]) + results[-1][: RESULT_BYTES // 2])
-    events = paths.manifest_log.read_bytes().splitlines(keepends=True)
-    paths.manifest_log.write_bytes(b"".join(event for event in events if b'"t":"close"' not in event))
+    """Take the last results of a run away, but for half a line, and the end of its log, with an attempt a line."""
+    left = paths.output.stat().st_size - IN_FLIGHT * RESULT_BYTES
+    os.truncate(paths.output, left - left % RESULT_BYTES + RESULT_BYTES // 2)
+    events = [read_log_event(line) for line in paths.manifest_log.read_bytes().splitlines()]
+    with paths.manifest_log.open("wb") as log:
+        for event in events:
+            if isinstance(event, Opened):
+                log.write(log_line(event))
+            elif isinstance(event, Reserved):
+                log.writelines(
+                    log_line(Reserved(event.a[at : at + 3], (0, 0), 1.0)) for at in range(0, len(event.a), 3)
+                )
 
 
 def _write_on(logs: Sequence[BinaryIO], over: Event) -> None:
     """Hand out no attempt, but say the time again and again, in lines that are now and then not whole."""
-    while not over.wait(0.005):
+    while not over.wait(0.05):
         for log in logs:
             line = log_line(Reserved([], (0, 0), 1.0))
             log.write(line[:9])
