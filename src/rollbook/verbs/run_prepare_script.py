@@ -34,6 +34,8 @@ def main() -> int:
         told = {"path": str(prepared(Path(asked["script"]), asked[OUTPUT], asked["arguments"]))}
     except RollbookError as error:
         told = {"error": str(error)}
+    except ModuleNotFoundError as error:
+        told = {"error": _told_missing(asked["script"], str(error.name))}
     except KeyboardInterrupt:
         return _INTERRUPTED
     result.write_text(json.dumps(told), encoding="utf-8")
@@ -55,6 +57,14 @@ def prepared(script: Path, output: str, arguments: JsonObject) -> Path:
     if not isinstance(returned, (str, Path)):
         raise ConfigError(f"{script}: {FUNCTION}() returns {returned!r}; it is to return the path of what it wrote")
     return Path(returned).absolute()
+
+
+def _told_missing(script: str, module: str) -> str:
+    package = module.partition(".")[0]
+    return (
+        f"{script} needs the package {package!r}, which is not installed for {sys.executable}; run: pip install "
+        f"{package}; or name it in prepare_dependencies of the data set, and --isolate makes an environment with it"
+    )
 
 
 def _loaded(script: Path) -> ModuleType:

@@ -108,6 +108,7 @@ def test_each_is_told_what_became_of_it_and_one_that_fails_keeps_no_other_from_b
     benchmark, prepare, tmp_path
 ):
     benchmark("group/good")
+    benchmark("lacking", "import surely_missing.part\n\n\ndef prepare():\n    return 1\n")
     benchmark("astray", WRITES.replace("return path", "return str(path) + 'x'"))
     benchmark("broken", "def prepare():\n    return 1 / 0\n", dependencies="[surely-missing]")
     kept = benchmark(
@@ -120,14 +121,15 @@ def test_each_is_told_what_became_of_it_and_one_that_fails_keeps_no_other_from_b
     python.chmod(0o755)
     options = ["+use_cached_prepared_benchmarks=true", "+num_prepare_benchmark_processes=3", "--json"]
     isolated = ["--isolate", "++skip_venv_if_present=true"]
-    code, out, _ = prepare("group/good", "astray", "broken", "kept", options=[*options, *isolated])
+    code, out, _ = prepare("group/good", "astray", "broken", "kept", "lacking", options=[*options, *isolated])
     told = {one["name"]: one for one in json.loads(out)["benchmarks"]}
     good, rows = tmp_path / "cache" / "good.jsonl", {name: one["rows"] for name, one in told.items()}
     assert (code, good.read_text()) == (1, '{"question": "blue"}\n')
     assert told["good"] == {"name": "good", "jsonl_fpath": str(good), "rows": 1, "cached": False, "problem": None}
-    assert (rows, told["kept"]["cached"]) == ({"good": 1, "astray": 0, "broken": 0, "kept": 2}, True)
+    assert (rows, told["kept"]["cached"]) == ({"good": 1, "astray": 0, "broken": 0, "kept": 2, "lacking": 0}, True)
     assert f"returns {tmp_path}/cache/astray.jsonlx, and a run reads" in told["astray"]["problem"]
     assert "broken/prepare.py ended with exit code 1; what it said is above" in told["broken"]["problem"]
+    assert "needs the package 'surely_missing', which is not installed" in told["lacking"]["problem"]
     assert (tmp_path / "ran-apart").exists()
 
 
