@@ -3,6 +3,7 @@
 Rules:
 * Rows stream: each is looked at once and none is kept; of what is wrong with them, the first places are.
 * A row is told by file and line. Everything that is wrong with a data set is told at once.
+* A row has the parameters of a Responses request, unless it is or becomes an episode task.
 * A row goes by its task source; it names an agent only where its data set pins one that the source does not lead to.
 
 Source: servers.md §8.2, §8.9.
@@ -106,7 +107,7 @@ class DatasetRows:
         task = source.row["task_input"] if is_materialized(source.row) else source.row
         params = task.get(RESPONSES_CREATE_PARAMS_KEY) if isinstance(task, dict) else None
         if not isinstance(params, dict):
-            if not is_materialized(source.row):
+            if not is_materialized(source.row) and self.declared.entry.taskset is None:
                 self._faults.add(f"{source.place}: no `{RESPONSES_CREATE_PARAMS_KEY}` object")
             return
         try:

@@ -85,7 +85,7 @@ def test_a_prompt_template_is_filled_in_for_its_data_set():
 
 
 def test_rows_of_a_task_set_become_episode_tasks():
-    write_rows(Path("data/t.jsonl"), [question("1+1", answer="2"), question("2+2", task_id="b")])
+    write_rows(Path("data/t.jsonl"), [question("1+1", answer="2"), {"task_id": "b"}])
     collated({**TRAIN, "taskset": "adding"})
     rows = read_rows("out/train.jsonl")
     assert [row["task_id"] for row in rows] == [
