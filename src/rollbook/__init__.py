@@ -163,6 +163,7 @@ _PUBLIC: Final = {
     "rollbook.servers.kinds.trajectory": (
         "TrajectoryModelCall TrajectoryRecord TrajectoryTokenStats TrajectoryToolCall TrajectoryTurn"
     ),
+    "rollbook.servers.kinds.unserved": "unserved_server",
     "rollbook.servers.kinds.verifier_exercise": "VerifierCaseResult exercise_verifier_fixture",
     "rollbook.servers.kinds.verifier_fixture": "VerifierCase VerifierFixture",
     "rollbook.servers.mcp.exposure": "maybe_auto_expose",

@@ -429,6 +429,9 @@ from rollbook.servers.kinds.trajectory import (
     TrajectoryTurn,
 )
 from rollbook.servers.kinds.untrusted import untrusted_json as untrusted_json
+from rollbook.servers.kinds.unserved import (
+    unserved_server,
+)
 from rollbook.servers.kinds.verifier_exercise import (
     VerifierCaseResult,
     exercise_verifier_fixture,
@@ -946,6 +949,7 @@ __all__ = [
     "stage_skills",
     "training_variant_of",
     "unpacked_file",
+    "unserved_server",
     "untrusted_json",
     "validate_failure_kind",
     "validate_jsonl_rows",

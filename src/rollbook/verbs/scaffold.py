@@ -34,6 +34,9 @@ _AGENT_FILES: Final[Mapping[str, str]] = {
     "custom-gym-agent-loop": "agent_loop",
     "external-agent-loop": "external_agent",
 }
+_IMPORTED: Final = frozenset(
+    {"Base", "Path", "Mapping", "ConfigDict", "VerifierFixture", "Row", "Judged", "Scripted", "Any"}
+)
 _DRIVEN: Final = "external-rollout-driver"
 
 
@@ -176,7 +179,7 @@ def _words(wanted: Wanted, judge: _Judge) -> dict[str, str]:
     right, wrong = (wanted.high, wanted.low) if wanted.higher_is_better else (wanted.low, wanted.high)
     return {
         "name": wanted.name,
-        "class": "".join(part[:1].upper() + part[1:] for part in wanted.name.split("_")),
+        "class": _class_name(wanted.name),
         "agent": f"{wanted.name}_agent",
         "agent_server": _agent(wanted, judge)[1],
         "server": judge.folder,
@@ -191,6 +194,12 @@ def _words(wanted: Wanted, judge: _Judge) -> dict[str, str]:
         "better": "more" if wanted.higher_is_better else "less",
         "tries": str(_TRIES),
     }
+
+
+def _class_name(name: str) -> str:
+    """Return a name as classes are written; one that the templates import already has a word more."""
+    written = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+    return f"{written}Env" if written in _IMPORTED else written
 
 
 def _description(wanted: Wanted, judge: _Judge) -> str:

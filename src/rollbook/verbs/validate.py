@@ -165,10 +165,16 @@ def _licence_check(environment: _Environment) -> Check:
         found.append(
             Finding(str(card), "the data card names no licence; write license: <id> in its front matter", "warning")
         )
-    elif manifest.kind == "environment" and said[1].casefold() != manifest.licensing.casefold():
+    elif manifest.kind == "environment" and _disagree(said[1], manifest.licensing):
         words = f"licensing is {manifest.licensing}, the data card {card} says {said[1]}; make them agree"
         found.append(Finding(read.at(("licensing",)), words, "warning"))
     return Check("licence", tuple(found), f"{manifest.licensing}, {card}")
+
+
+def _disagree(card: str, licensing: str) -> bool:
+    """Whether two names stand for different licences; a card has no words for expressions and says `other`."""
+    is_expression = " " in licensing or licensing in {"internal", "proprietary"}
+    return card.casefold() != ("other" if is_expression else licensing.casefold())
 
 
 def _card(cfg: DictConfig, judge: str | None) -> Path | None:

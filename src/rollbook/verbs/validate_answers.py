@@ -19,7 +19,7 @@ from rollbook.records.source import SourceRow
 from rollbook.servers.kinds.verifier_exercise import reward_or_error
 from rollbook.servers.kinds.verifier_fixture import VerifierFixture
 from rollbook.verbs.validation import Check, Finding, findings_in, several
-from rollbook.verbs.verifier_check import Verifier, exported_fixture, serving_module, verifier_check
+from rollbook.verbs.verifier_check import Verifier, exported_fixture, judging_module, verifier_check
 
 GOLD: Final = "gold_answer"
 _NAME: Final = "answers"
@@ -32,7 +32,7 @@ async def answers_checked(verifier: Verifier, rows: Iterable[SourceRow]) -> Chec
     place = str(verifier.folder / "app.py")
     try:
         fixture = exported_fixture(verifier.folder)
-        gold = getattr(serving_module(verifier.folder), GOLD, None)
+        gold = getattr(judging_module(verifier.folder), GOLD, None)
     except MissingPackageError as error:
         return Check(_NAME, unchecked=str(error))
     except RollbookError as error:

@@ -3,7 +3,8 @@
 Rules:
 * A name is an environment's, a benchmark's or a resources server's; the manifest of the first two says which resources
   server judges, and between which ends rewards lie.
-* The module that serves is loaded as it is to be served; what it exports as `VERIFIER_FIXTURE` is exercised.
+* The module that serves is loaded as it is to be served; what it, or `verifier_fixture.py` beside it, exports as
+  `VERIFIER_FIXTURE` is exercised.
 
 Source: servers.md §8.12, §10.2.
 """
@@ -15,6 +16,7 @@ from types import ModuleType
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from rollbook.config.catalog import Shelf, named_folder, shelf_entries
 from rollbook.config.manifest import MANIFEST_FILE, Determinism, EnvironmentManifest, Kind, read_manifest
@@ -26,15 +28,19 @@ from rollbook.errors import ConfigError, ConfigPathNotFoundError, VerifierFixtur
 from rollbook.records.json_values import JsonObject
 from rollbook.servers.kinds.verifier_exercise import exercise_verifier_fixture
 from rollbook.servers.kinds.verifier_fixture import VerifierFixture
-from rollbook.servers.serving.loading import build_component
+from rollbook.servers.serving.loading import build_component, load_module
 
 _KINDS: Final = {"environment": Shelf.ENVIRONMENT, "benchmark": Shelf.BENCHMARK}
 _EXPORTED: Final = "VERIFIER_FIXTURE"
 _ENTRY_POINT: Final = "app.py"
+_BESIDE: Final = "verifier_fixture.py"
 
 
 class Verifier(msgspec.Struct, frozen=True):
-    """A verifier to check: the folder of its resources server, and what its manifest says of rewards."""
+    """A verifier to check: the folder of its resources server, and what its manifest says of rewards.
+
+    Where it has no manifest (`bare`), its fixture says it.
+    """
 
     name: str
     folder: Path
@@ -42,6 +48,7 @@ class Verifier(msgspec.Struct, frozen=True):
     high: float = 1.0
     higher_is_better: bool = True
     determinism: Determinism = "unknown"
+    bare: bool = False
 
 
 class VerifierCheck(msgspec.Struct, frozen=True):
@@ -77,7 +84,7 @@ def verifier_named(name: str, kind: Kind | None = None) -> Verifier:
         if folder is not None:
             return _of_manifest(name, folder)
     try:
-        return Verifier(name, named_folder(_KINDS[kind] if kind else Shelf.RESOURCES_SERVER, name))
+        return Verifier(name, named_folder(_KINDS[kind] if kind else Shelf.RESOURCES_SERVER, name), bare=True)
     except ConfigPathNotFoundError as error:
         raise _not_there(name, shelves if kind else [*shelves, Shelf.RESOURCES_SERVER], error) from error
 
@@ -119,16 +126,22 @@ def verifier_of(manifest: EnvironmentManifest, path: Path, name: str) -> Verifie
     )
 
 
-def serving_module(folder: Path) -> ModuleType:
-    """Return the module that serves the resources server in `folder`, loaded as it is to be served.
+def judging_module(folder: Path) -> ModuleType:
+    """Return the module that says how the resources server in `folder` judges: its fixture and its gold answers.
+
+    It is `verifier_fixture.py` beside the entry point where there is one, else the module that serves, which is loaded
+    as it is to be served.
 
     Raises:
         MissingPackageError, ServingError: it cannot be loaded.
 
     """
+    entry = _BESIDE if (folder / _BESIDE).is_file() else _ENTRY_POINT
     instance = ServerInstanceConfig(folder.name, RESOURCES_SERVERS, folder.name, {"entrypoint": _ENTRY_POINT})
-    build_component(instance, lambda served: served)
-    return sys.modules[f"{RESOURCES_SERVERS}.{folder.name}.{Path(_ENTRY_POINT).stem}"]
+    names = {file: f"{RESOURCES_SERVERS}.{folder.name}.{Path(file).stem}" for file in (_ENTRY_POINT, _BESIDE)}
+    path = (folder / entry).resolve()
+    build_component(instance, lambda served: load_module(path, names[entry]) if entry == _BESIDE else served)
+    return sys.modules[names[entry]]
 
 
 def exported_fixture(folder: Path) -> VerifierFixture | None:
@@ -138,7 +151,7 @@ def exported_fixture(folder: Path) -> VerifierFixture | None:
         MissingPackageError, ServingError: its module cannot be loaded.
 
     """
-    fixture = getattr(serving_module(folder), _EXPORTED, None)
+    fixture = getattr(judging_module(folder), _EXPORTED, None)
     return fixture if isinstance(fixture, VerifierFixture) else None
 
 
@@ -152,6 +165,9 @@ async def verifier_check(verifier: Verifier, *, update_expected: bool = False) -
     fixture = exported_fixture(verifier.folder)
     if fixture is None:
         return VerifierCheck(verifier, problem=f"{verifier.folder / _ENTRY_POINT} exports no {_EXPORTED}")
+    if verifier.bare:
+        low, high = fixture.reward_range
+        verifier = replace(verifier, low=low, high=high, higher_is_better=fixture.higher_is_better)
     try:
         results = await exercise_verifier_fixture(
             fixture,

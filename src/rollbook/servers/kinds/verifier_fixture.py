@@ -66,7 +66,8 @@ class VerifierFixture:
 
     `server_factory()` returns a fresh server. `request_model` reads a case's request. `cases_path` is a file of JSON
     lines, see `VerifierCase`. `invoke(server, request)` asks the server, by its `verify(request)` unless given.
-    `reseed()` is called before every request, for verifiers that draw from a generator of the process.
+    `reseed()` is called before every request, for verifiers that draw from a generator of the process. `reward_range`,
+    (lowest, highest), and `higher_is_better` are what a check goes by where no manifest says it.
     """
 
     server_factory: Callable[[], Any]
@@ -74,6 +75,8 @@ class VerifierFixture:
     cases_path: str | os.PathLike[str]
     invoke: Callable[[Any, Any], Awaitable[Any] | Any] | None = None
     reseed: Callable[[], object] | None = None
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    higher_is_better: bool = True
 
 
 def read_cases(path: str | os.PathLike[str]) -> list[VerifierCase]:
