@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from interop.rows import companion, json_lines, keys, plan_keys, rewards, unlike_metrics
-from interop.sides import end, wait_for
+from interop.sides import READY_SECONDS, end, wait_for
 
 CROSSED = [("ours", "theirs"), ("theirs", "ours")]
 KILL_AFTER, LANES = 8, 4
@@ -33,7 +33,7 @@ def begun_and_killed(field, side, output):
     log = field.sides[side].folder / f"killed-{output.parent.name}.log"
     process = field.sides[side].start(*field.collect(side, side, output), log=log)
     try:
-        wait_for(lambda: len(json_lines(output)) >= KILL_AFTER, process, 240, log.with_suffix(".err"))
+        wait_for(lambda: len(json_lines(output)) >= KILL_AFTER, process, READY_SECONDS, log.with_suffix(".err"))
     finally:
         end(process, signal.SIGKILL)
     return keys(output)
@@ -96,7 +96,7 @@ def test_a_run_that_changed_hands_twice_is_whole_and_our_status_says_so(field, a
     there = len(json_lines(output))
     process = field.sides["theirs"].start(*field.collect("theirs", "theirs", output, "--resume"), log=log)
     try:
-        wait_for(lambda: len(json_lines(output)) >= there + KILL_AFTER, process, 240, log.with_suffix(".err"))
+        wait_for(lambda: len(json_lines(output)) >= there + KILL_AFTER, process, READY_SECONDS, log.with_suffix(".err"))
     finally:
         end(process, signal.SIGKILL)
     between = field.sides["ours"].run("eval", "status", output, "--json")
