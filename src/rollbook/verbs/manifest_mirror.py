@@ -41,7 +41,12 @@ def differences(read: PlacedYaml, manifest: EnvironmentManifest, composed: Compo
     said = manifest.model_dump(mode="json", exclude_none=True)
     for field, value in right.items():
         if not _is_same(said.get(field), value):
-            yield Finding(read.at((field,)), f"{field} {_told(said.get(field), value)}; gym env validate {name} --sync")
+            yield Finding(read.at((field,)), f"{field} {_told(said.get(field), value)}: gym env validate {name} --sync")
+
+
+def to_be_written(read: PlacedYaml, right: Mapping[str, object]) -> dict[str, object]:
+    """Return those of the right fields that a manifest's file has otherwise, or lacks."""
+    return {field: value for field, value in right.items() if not _is_same(read.tree.get(field), value)}
 
 
 def _is_same(said: object, right: object) -> bool:
@@ -55,7 +60,7 @@ def _is_same(said: object, right: object) -> bool:
 def _told(said: object, right: object) -> str:
     says = "is left out" if said is None else f"is {_short(said)}"
     composes = "nothing of it" if right is None else _short(right)
-    return f"{says}; the configuration composes {composes}: write that, or have it written"
+    return f"{says}; the configuration composes {composes}; write that, or run"
 
 
 def _short(value: object) -> str:

@@ -24,7 +24,7 @@ from rollbook.config.placed_yaml import PlacedYaml, read_placed_yaml
 from rollbook.config.roots import search_roots
 from rollbook.config.tree import did_you_mean
 from rollbook.errors import ConfigError, ConfigPathNotFoundError
-from rollbook.verbs.manifest_mirror import differences, mirrored_fields, replace_text, synced_text
+from rollbook.verbs.manifest_mirror import differences, mirrored_fields, replace_text, synced_text, to_be_written
 from rollbook.verbs.validate_answers import answers_checked
 from rollbook.verbs.validate_rows import rows_checked, rows_to_ask
 from rollbook.verbs.validation import Check, Finding, Validation, findings_in
@@ -106,11 +106,10 @@ def _synced(path: Path) -> bool:
     config = (path.parent / str(read.tree.get("config_path", "config.yaml"))).resolve()
     composed = composed_by(parsed_without_model(config), str(owner) if owner is not None else None)
     driven = read.tree.get("integration_profile") == "external-rollout-driver"
-    text = synced_text(read, mirrored_fields(composed, with_owner=owner is not None, with_driver=driven))
-    if text == path.read_bytes().decode("utf-8-sig"):
-        return False
-    replace_text(path, text)
-    return True
+    wrong = to_be_written(read, mirrored_fields(composed, with_owner=owner is not None, with_driver=driven))
+    if wrong:
+        replace_text(path, synced_text(read, wrong))
+    return bool(wrong)
 
 
 def _config_check(cfg: DictConfig, config: Path) -> Check:
