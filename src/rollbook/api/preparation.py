@@ -34,13 +34,17 @@ Fetch = Callable[[HuggingFaceSource, str, Path], None]
 
 
 class SplitPreparation(msgspec.Struct, frozen=True):
-    """Which split is made ready, into which file, how, and whether rows that are there already are used again."""
+    """Which split is made ready, into which file, how, and whether rows that are there already are used again.
+
+    `prompt_config` takes the place of the data sets' own prompts.
+    """
 
     split: str
     path: Path
     config: DatasetPreparationConfig
     reuse: bool = False
     token: str | None = None
+    prompt_config: str | None = None
 
     @property
     def record(self) -> Path:
@@ -79,11 +83,14 @@ def end_to_end(
     asked = e2e or settings_from(E2ERolloutCollectionConfig, known)
     path = prepared_path(asked.output_jsonl_fpath, asked.split)
     given = asked.model_dump(exclude_unset=True, exclude={"split", "reuse_existing_data_preparation"})
+    prompt = known.pop("prompt_config", None)
     settings = settings_from(RolloutCollectionConfig, {**known, **given, "input_jsonl_fpath": str(path)})
     token = known.get("hf_token")
     how = settings_from(DatasetPreparationConfig, known)
     reuse = asked.reuse_existing_data_preparation
-    return settings, SplitPreparation(asked.split, path, how, reuse, None if token is None else str(token))
+    return settings, SplitPreparation(
+        asked.split, path, how, reuse, None if token is None else str(token), None if prompt is None else str(prompt)
+    )
 
 
 def prepared_path(output: str, split: str) -> Path:
@@ -139,6 +146,7 @@ def _prepared(cfg: DictConfig, preparation: SplitPreparation, go_on: Callable[[]
         config.task_data_validation,
         overwrite_conflicts=config.overwrite_metrics_conflicts,
         beside=False,
+        prompt_config=preparation.prompt_config,
         fetch=_fetching(preparation.token) if config.should_download else None,
         go_on=go_on,
     )

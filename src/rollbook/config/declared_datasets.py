@@ -9,6 +9,7 @@ Source: servers.md §1.9, §8.9; collection.md §10.2.
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Self
 
 import msgspec
 from omegaconf import DictConfig
@@ -30,6 +31,12 @@ class DeclaredDataset(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         """Name it for messages."""
         return f"{self.entry.name} ({self.entry.type}, of {self.instance})"
+
+    def with_prompt(self, prompt_config: str | None) -> Self:
+        """Return the data set with another prompt in the place of its own; itself where none is given."""
+        if prompt_config is None:
+            return self
+        return msgspec.structs.replace(self, entry=self.entry.model_copy(update={"prompt_config": prompt_config}))
 
 
 def declared_datasets(cfg: DictConfig) -> tuple[DeclaredDataset, ...]:

@@ -50,13 +50,13 @@ class PublishedRow(msgspec.Struct, frozen=True):
         return value
 
     def objects(self, name: str) -> list[JsonObject]:
-        """Return a field that holds a list of objects.
+        """Return a field that holds a list of objects; null in it is one without anything.
 
         Raises:
             InputError: it does not.
 
         """
-        values = self._of_type(name, list)
+        values = [{} if value is None else value for value in self._of_type(name, list)]
         if not all(isinstance(value, dict) for value in values):
             raise self.fault(f"`{name}` holds something else than objects")
         return values

@@ -54,7 +54,8 @@ class CollateRequest(msgspec.Struct, frozen=True):
     """What to collate: data sets of these types, into files of `folder` that bear the types' names.
 
     `fetch` downloads what is missing; None leaves that to people. `beside` writes the metrics of each data set beside
-    it as well. `go_on` is called every now and then, and raises to stop.
+    it as well. `prompt_config` takes the place of the data sets' own prompts. `go_on` is called every now and then, and
+    raises to stop.
     """
 
     types: tuple[str, ...]
@@ -62,6 +63,7 @@ class CollateRequest(msgspec.Struct, frozen=True):
     validation: Validation = "auto"
     overwrite_conflicts: bool = False
     beside: bool = True
+    prompt_config: str | None = None
     fetch: Fetch | None = None
     go_on: Callable[[], None] = _go_on
 
@@ -102,7 +104,7 @@ def collate(cfg: DictConfig, request: CollateRequest) -> Collated:
         InputError: rows at fault, of all data sets; nothing was written.
 
     """
-    declared = datasets_of(cfg, request.types)
+    declared = tuple(one.with_prompt(request.prompt_config) for one in datasets_of(cfg, request.types))
     with ExitStack() as stack:
         work = _Collation(cfg, request, _files(declared, request), stack)
         made = [work.made(kind) for kind in request.types if any(one.entry.type == kind for one in declared)]

@@ -129,6 +129,11 @@ def test_settings_of_a_split_are_those_of_the_configuration_with_its_rows():
         end_to_end(Asked(input_jsonl_fpath="x").cfg)
 
 
+def test_a_prompt_is_filled_in_while_a_splits_rows_are_made_ready():
+    settings, preparation = end_to_end(Asked(prompt_config="prompt.yaml").cfg)
+    assert (settings.prompt_config, preparation.prompt_config) == (None, "prompt.yaml")
+
+
 def test_the_api_makes_a_split_ready_serves_and_collects(here):
     cfg = parser.GlobalConfigDictParser().parse(
         parser.GlobalConfigDictParserConfig(

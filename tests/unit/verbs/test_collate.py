@@ -84,6 +84,14 @@ def test_a_prompt_template_is_filled_in_for_its_data_set():
     assert read_rows("out/train.jsonl")[0]["responses_create_params"]["input"][0]["content"] == "What is 1+1?"
 
 
+def test_a_prompt_template_that_is_asked_for_takes_the_place_of_the_data_sets_own():
+    write_rows(Path("data/t.jsonl"), [{"question": "1+1"}])
+    Path("prompt.yaml").write_text("user: What is {question}?\n")
+    Path("other.yaml").write_text("user: Work out {question}.\n")
+    collated({**TRAIN, "prompt_config": "prompt.yaml"}, prompt_config="other.yaml")
+    assert read_rows("out/train.jsonl")[0]["responses_create_params"]["input"][0]["content"] == "Work out 1+1."
+
+
 def test_rows_of_a_task_set_become_episode_tasks():
     write_rows(Path("data/t.jsonl"), [question("1+1", answer="2"), {"task_id": "b"}])
     collated({**TRAIN, "taskset": "adding"})
