@@ -17,8 +17,9 @@ from rollbook.api.driver import load_driver
 from rollbook.cli.configuration import given_values, resolved_configuration, texts
 from rollbook.cli.event_loop import in_event_loop
 from rollbook.cli.terminal import note, say, say_json
-from rollbook.config.instances import require_server_instances
+from rollbook.config.instances import server_instances
 from rollbook.config.manifest import read_manifest
+from rollbook.config.names import DUMMY_MODEL
 from rollbook.config.parser import GlobalConfigDictParserConfig
 from rollbook.config.roots import add_search_dirs, resolve_read_path
 from rollbook.errors import ConfigError
@@ -102,7 +103,8 @@ def _configuration(given: Mapping[str, Any], *, as_json: bool) -> int:
         raise click.UsageError(f"{' and '.join(given_in_vain)}: name the environment: gym env validate NAME.")
     placeholders = GlobalConfigDictParserConfig.NO_MODEL_GLOBAL_CONFIG_DICT
     cfg = resolved_configuration(given, settings=_absent_model(given, placeholders))
-    require_server_instances(cfg)
+    if all(one.implementation == DUMMY_MODEL for one in server_instances(cfg)):
+        raise click.UsageError("nothing to check: name an environment, or servers with --config or a selector.")
     absent = [key for key in _MODEL if cfg.get(key) == placeholders[key]]
     unnamed = [f"{key} is missing; give {_MODEL[key]} or +{key}=<value>" for key in absent]
     valid = not (unnamed and given["strict"])
