@@ -41,7 +41,7 @@ def test_the_exit_code_says_what_went_wrong(arguments, code, capsys):
     [
         (["evl"], "Did you mean eval"),
         (["env", "strat"], "Did you mean start"),
-        (["wholly-other"], "Commands: eval, env, dev, list"),
+        (["wholly-other"], "Commands: eval, env, dataset, dev, search, list"),
         (["eval", "run", "--concurency", "3"], "--concurrency"),
         (["eval", "run", "--num-repeat", "3"], "--num-repeats"),
     ],
