@@ -45,7 +45,7 @@ def test_every_key_of_a_policy_and_of_a_tier_is_listed():
 
 def test_the_policy_of_the_document_is_one():
     (block,) = re.findall(r"```yaml\n(.+?)```", TEXT, flags=re.DOTALL)
-    assert len(list(Policy.model_validate(yaml.safe_load(block)).demands())) == 3
+    assert len(list(Policy.model_validate(yaml.safe_load(block)).demands())) == 4
 
 
 @pytest.mark.parametrize("command", ["eval", "dev"])

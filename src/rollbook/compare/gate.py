@@ -90,20 +90,27 @@ def gate_of(rules: Sequence[RuleOutcome]) -> Ruling:
 
 
 def ruled_by_rows(demand: Demand, difference: RowDifference, p_value: float | None) -> Iterator[RuleOutcome]:
-    """Yield what `demand` says of the difference of two runs' rows."""
+    """Yield what `demand` says of the difference of two runs' rows.
+
+    Of a field that is not the reward nobody knows how far it may go, so what is missing of it leaves limits undecided.
+    """
     data = tuple(_data_rules(demand, difference))
     yield from data
     lacks = [rule.why for rule in data if rule.ruling is not Ruling.PASS]
     few_tasks = difference.scored_pairs < demand.min_tasks
     unknown = any(damages(difference)) or not (difference.has_plans or demand.assume_complete)
-    bounds = None if few_tasks or unknown else difference.bounds
+    no_bounds = few_tasks or unknown or demand.tier.field != REWARD
+    bounds = None if no_bounds else difference.bounds
+    sign = -1 if demand.tier.lower_is_better else 1
+    lowest = difference.interval.low if sign == 1 else difference.interval.high
+    best = None if bounds is None else sign * (bounds.high if sign == 1 else bounds.low)
     facts = Facts(
         baseline=difference.baseline_mean,
-        drop=None if difference.difference is None else -difference.difference,
-        lowest=difference.interval.low,
-        is_significant=_falls(difference.difference) and p_value is not None and p_value < demand.alpha,
-        best_drop=None if bounds is None else -bounds.high,
-        best_baseline=None if bounds is None else bounds.baseline_at_best,
+        drop=None if difference.difference is None else -sign * difference.difference,
+        lowest=None if lowest is None else sign * lowest,
+        is_significant=_falls(difference.difference, sign) and p_value is not None and p_value < demand.alpha,
+        best_drop=None if best is None else -best,
+        best_baseline=None if bounds is None or sign == -1 else bounds.baseline_at_best,
     )
     yield from (_limited(demand, name, limit, facts, lacks) for name, limit in demand.limits)
 
@@ -218,9 +225,9 @@ def _scaled(drop: float | None, baseline: float | None, *, relative: bool) -> fl
 
 def _broken(demand: Demand, rule: str, limit: float, found: float, why: str) -> RuleOutcome:
     ruling = Ruling.BLOCK if demand.severity is Severity.BLOCK else Ruling.WARN
-    return RuleOutcome(demand.tier.name, demand.tier.metric, rule, limit, found, ruling, why)
+    return RuleOutcome(demand.tier.name, demand.tier.judged, rule, limit, found, ruling, why)
 
 
 def _ruled(demand: Demand, rule: str, limit: float, found: float | None, why: str, *, undecided: bool) -> RuleOutcome:
     ruling = _UNDECIDED[demand.on_inconclusive] if undecided else Ruling.PASS
-    return RuleOutcome(demand.tier.name, demand.tier.metric, rule, limit, found, ruling, why)
+    return RuleOutcome(demand.tier.name, demand.tier.judged, rule, limit, found, ruling, why)

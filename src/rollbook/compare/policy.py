@@ -44,10 +44,11 @@ class _Rules(BaseModel):
 
 
 class Tier(_Rules):
-    """Limits for one metric, one agent, or the tasks with certain tags; what is None is the policy's."""
+    """Limits for one number of the rows, one metric, one agent, or tasks with certain tags; None is the policy's."""
 
     name: Annotated[str, Field(min_length=1)]
     metric: Annotated[str, Field(min_length=1)] = REWARD
+    field: Annotated[str, Field(min_length=1)] = REWARD
     agent: str | None = None
     tags: dict[str, TagValue | list[TagValue]] = Field(default_factory=dict)
     lower_is_better: bool = False
@@ -67,7 +68,14 @@ class Tier(_Rules):
             raise ValueError("a tier has max_drop, max_relative_drop, or both")
         if self.metric != REWARD and self.tags:
             raise ValueError("tags select tasks of the rows, so they go with metric: reward alone")
+        if REWARD not in (self.metric, self.field):
+            raise ValueError("a tier is about a field of the rows or about a metric, not both")
         return self
+
+    @property
+    def judged(self) -> str:
+        """What the limits are about: the reward, another field of the rows, or a metric."""
+        return self.field if self.metric == REWARD else self.metric
 
 
 class Policy(_Rules):

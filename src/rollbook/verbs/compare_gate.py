@@ -16,6 +16,7 @@ from rollbook.compare.policy import REWARD, Demand
 from rollbook.compare.row_difference import RowDifference
 from rollbook.compare.side import SideFacts
 from rollbook.compare.verdict import damages
+from rollbook.verbs.compare_field import no_such_field
 from rollbook.verbs.compare_rows import ComparedRows
 from rollbook.verbs.compare_tags import no_such_tags
 
@@ -52,7 +53,7 @@ def _rules(
         if demand.tier.metric != REWARD:
             yield from _metric_rules(demand, rows, metrics, p_values[demand.tier.name])
         elif part is None:
-            yield from without_data(demand, "the runs' rows are not there, by which the reward is judged")
+            yield from without_data(demand, f"the runs' rows are not there, by which the {demand.tier.field} is judged")
         elif why := _nobody(demand, rows, part.difference):
             yield from without_data(demand, why)
         else:
@@ -60,16 +61,19 @@ def _rules(
 
 
 def _nobody(demand: Demand, rows: ComparedRows | None, part: RowDifference) -> str | None:
-    """Return why no task of either side is one that a tier speaks of; None where one is."""
-    tier = demand.tier
-    if rows is None or part.baseline.tasks or part.candidate.tasks or not (tier.tags or tier.agent):
+    """Return why nothing of either side is what a tier speaks of; None where something is."""
+    tier, outputs = demand.tier, [Path(part.baseline.label), Path(part.candidate.label)]
+    if rows is None or part.baseline.tasks or part.candidate.tasks:
+        lacking = tier.field != REWARD and not (part.baseline.scored and part.candidate.scored)
+        return no_such_field(outputs, tier.field) if lacking else None
+    if not (tier.tags or tier.agent):
         return None
     agents = {name for pair in rows.whole.agents for name in pair}
     if tier.agent is not None and tier.agent not in agents:
         return f"no rollout is of the agent {tier.agent}{meant(tier.agent, agents)}"
     if not tier.tags:
         return None
-    return no_such_tags([Path(part.baseline.label), Path(part.candidate.label)], tier.tags)
+    return no_such_tags(outputs, tier.tags)
 
 
 def _metric_rules(

@@ -17,7 +17,7 @@ from rollbook.compare.comparison import RowComparison
 from rollbook.compare.flips import flips_of
 from rollbook.compare.multiplicity import holm_of_known
 from rollbook.compare.pairing import PairBy, Pairing, paired
-from rollbook.compare.policy import Demand
+from rollbook.compare.policy import REWARD, Demand
 from rollbook.compare.row_difference import ALPHA, MIN_COVERAGE, RowDifference, row_difference, selected
 from rollbook.compare.scored_pairs import ScoredPairs
 from rollbook.compare.side import Side
@@ -85,6 +85,10 @@ def compared_rows(
     agents = compared_agents(settings.agents, ours.agents, [side.agents for side in theirs])
     sized = [_Pair(ours, side, pairs, settings) for side, pairs in zip(theirs, agents.pairs, strict=True)]
     measured = [pair.measured(demands) for pair in sized]
+    for field in {demand.tier.field for demand in demands} - {REWARD}:
+        own = side_of(baseline, tags, field)
+        for found, candidate, pairs in zip(measured, candidates, agents.pairs, strict=True):
+            found.update(_Pair(own, side_of(candidate, tags, field), pairs, settings).parts(demands, field))
     names = measured[0] if measured else {}
     adjusted = {name: holm_of_known([parts[name].test.p_value for parts in measured]) for name in names}
     compared = []
@@ -117,12 +121,19 @@ class _Pair:
     def measured(self, demands: Iterable[Demand]) -> dict[str, RowDifference]:
         """Return the difference over everything, and over each part that a demand is about."""
         whole = self._difference(self.pairing, self.settings.alpha)
-        parts = {_WHOLE: whole}
+        return {_WHOLE: whole} | self.parts(demands, REWARD, whole)
+
+    def parts(
+        self, demands: Iterable[Demand], field: str, whole: RowDifference | None = None
+    ) -> dict[str, RowDifference]:
+        """Return the difference over each part that a demand on `field` is about; `whole` is that over everything."""
+        parts = {}
         for number, demand in enumerate(demands):
-            everything = demand.tier.agent is None and not demand.tier.tags
-            part = self.pairing if everything else self._part(number, demand)
-            is_whole = everything and demand.alpha == self.settings.alpha
-            parts[demand.tier.name] = whole if is_whole else self._difference(part, demand.alpha)
+            if demand.tier.field == field:
+                everything = demand.tier.agent is None and not demand.tier.tags
+                part = self.pairing if everything else self._part(number, demand)
+                known = whole if everything and demand.alpha == self.settings.alpha else None
+                parts[demand.tier.name] = known or self._difference(part, demand.alpha)
         return parts
 
     def _difference(self, pairing: Pairing, alpha: float) -> RowDifference:

@@ -11,13 +11,15 @@ Source: collection.md §1.5, §9.2.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from rollbook.compare.side import NOWHERE, SCORED, At, Said, Side, short, state_of
+from rollbook.compare.policy import REWARD
+from rollbook.compare.side import NOWHERE, SCORED, UNSCORED, At, Said, Side, short, state_of
 from rollbook.ledger.history import History, planned_lines
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import scan_whole
@@ -34,6 +36,7 @@ from rollbook.records.standing import Standings
 from rollbook.records.table import FILE_NUMBERS, NO_ROW
 from rollbook.records.task_content import own_name, prompt_digest, task_digests
 from rollbook.scoring.imputation import NOTHING_COUNTED, zeros
+from rollbook.verbs.compare_field import FieldValues
 from rollbook.verbs.status import Reading, read_run
 
 Tags = Sequence[Mapping[str, object]]
@@ -66,8 +69,10 @@ _HEAD: Final = msgspec.json.Decoder(_Head)
 _ECHO: Final = msgspec.json.Decoder(_Echo)
 
 
-def side_of(output: Path, tags: Tags = ()) -> Side:
+def side_of(output: Path, tags: Tags = (), field: str = REWARD) -> Side:
     """Return the side of the run at `output`; of each of its tasks it is noted which of `tags` it has.
+
+    Where `field` is not the reward, its numbers stand in the place of rewards, and who has none is unscored.
 
     Raises:
         NoRunError: no run is there.
@@ -78,7 +83,8 @@ def side_of(output: Path, tags: Tags = ()) -> Side:
     side = Side(str(output), has_plan=reading.history.plan.rollouts > 0)
     side.notes += _notes(reading)
     side.is_damaged = bool(reading.faults)
-    _fill(side, reading)
+    with ExitStack() as holding:
+        _fill(side, reading, None if field == REWARD else FieldValues(reading.paths.output, field, holding))
     paths, history = reading.paths, reading.history
     _hear_plan(side, paths, history, tags)
     if any(not side.is_known(task) for task in side.task):
@@ -97,10 +103,11 @@ def _notes(reading: Reading) -> Iterator[str]:
         yield f"and {len(reading.faults) - _DAMAGE_NAMED} more damaged places; `gym eval status` names them"
 
 
-def _fill(side: Side, reading: Reading) -> None:
+def _fill(side: Side, reading: Reading, values: FieldValues | None) -> None:
     """Add every rollout that the plan holds (of a run without one, that a record names), task by task."""
     standings = reading.history.standings
-    flags, add = standings.columns.flags, _Adding(side, reading, zeros(standings, NOTHING_COUNTED, reading.rules))
+    counted = zeros(standings, NOTHING_COUNTED, reading.rules) if values is None else iter(())
+    flags, add = standings.columns.flags, _Adding(side, reading, counted, values)
     of_task: dict[str | None, list[tuple[int, int]]] = {}
     task = -1
     for number, seat in standings.in_order():
@@ -121,6 +128,7 @@ class _Adding:
     reading: Reading
     zeros: Iterator[tuple[int, float]]
     """Key and reward of each rollout whose failure was marked to count as zero, in order."""
+    values: FieldValues | None = None
     _next: tuple[int, float] | None = None
 
     def task(self, task: int, of_task: dict[str | None, list[tuple[int, int]]]) -> None:
@@ -144,17 +152,24 @@ class _Adding:
         table, row = standings.table, standings.columns.row[seat]
         if standings.is_plainly_scored(seat):
             at = (table.files[row] == _RESULTS, table.offsets[row], table.lengths[row], table.lines[row])
-            self.side.add_scored(key.rollout, table.rewards[row], at)
+            self._scored(key.rollout, table.rewards[row], at)
             return
         standing = standings.standing(key, self.reading.rules)
         outcome = standing.record.outcome if standing.record else None
         state = state_of(standing.disposition, outcome)
         if state == SCORED and isinstance(outcome, Scored):
-            self.side.add_scored(key.rollout, outcome.reward, _at(standing.record))
+            self._scored(key.rollout, outcome.reward, _at(standing.record))
         elif zero is not None and isinstance(outcome, Failed):
             self.side.add_counted(key.rollout, outcome.failure_class, zero)
         else:
             self.side.add_unscored(key.rollout, state)
+
+    def _scored(self, repeat: int, reward: float, at: At) -> None:
+        number = reward if self.values is None else self.values.at(at)
+        if number is None:
+            self.side.add_unscored(repeat, UNSCORED)
+        else:
+            self.side.add_scored(repeat, number, at)
 
 
 def _at(record: Record | None) -> At:

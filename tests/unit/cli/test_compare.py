@@ -157,6 +157,37 @@ def test_every_rule_is_told_in_text_markdown_and_json(runs, tmp_path):
     assert "BLOCK: all (reward) max_drop: 0.600, limit 0.500" in answer.out
 
 
+BY_STEPS = "tiers:\n  - {name: steps, field: steps, max_drop: 1.5"
+
+
+@pytest.mark.parametrize(
+    ("text", "ruling", "found"),
+    [
+        (BY_STEPS + "}", "PASS", -2.0),
+        (BY_STEPS + ", lower_is_better: true}", "BLOCK", 2.0),
+        (BY_STEPS + ", lower_is_better: true, tags: {level: 1}}", "BLOCK", 2.0),
+        ("tiers:\n  - {name: steps, field: steps, max_relative_drop: 0.5, lower_is_better: true}", "PASS", 0.5),
+    ],
+)
+def test_a_tier_may_be_about_another_number_of_the_rows(runs, tmp_path, text, ruling, found):
+    for run, steps in zip(runs, (4, 6), strict=True):
+        lines(run, [one | {"steps": steps} for one in rows_of(run)])
+    dev(runs, *policy(tmp_path, text))
+    (candidate,) = report(runs[1].parent)["gate"]["candidates"]
+    (rule,) = (rule for rule in candidate["rules"] if rule["rule"].endswith("drop"))
+    assert (candidate["ruling"], rule["metric"], rule["found"]) == (ruling, "steps", found)
+
+
+def test_a_row_without_the_number_is_missing_and_a_number_that_is_nowhere_is_told(runs, tmp_path):
+    for run in runs:
+        lines(run, [one | ({"steps": 4} if at % 4 else {}) for at, one in enumerate(rows_of(run))])
+    assert dev(runs, *policy(tmp_path, BY_STEPS + "}")).code == 7
+    rules = report(runs[1].parent)["gate"]["candidates"][0]["rules"]
+    assert [rule["found"] for rule in rules if rule["rule"] == "min_coverage"] == [0.75, 0.75]
+    answer = dev(runs, *policy(tmp_path, BY_STEPS.replace("field: steps", "field: step") + "}"))
+    assert "no scored rollout of a side has a number in step; did you mean steps?" in " ".join(answer.out.split())
+
+
 def test_a_policy_that_is_wrong_is_an_error_that_names_its_line(runs, tmp_path):
     answer = dev(runs, *policy(tmp_path, "max_drop: 0.1\nmax_dorp: 1"))
     assert answer.code == 1

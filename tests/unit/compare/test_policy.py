@@ -45,6 +45,7 @@ def test_a_tier_takes_over_what_it_does_not_say(tmp_path):
             "two tiers have the name a",
         ),
         ("tiers:\n  - {name: a, max_drop: 1, metric: m, tags: {x: 1}}", ":2: tiers.0", "metric: reward alone"),
+        ("tiers:\n  - {name: a, max_drop: 1, metric: m, field: f}", ":2: tiers.0", "of the rows or about a metric"),
         ("max_drop: 0.1\nmax_drop: 0.9", ":2: max_drop", "second time"),
         ("max_drop: [", ":1", "malformed YAML"),
         ("- max_drop", "", "mapping of keys"),
