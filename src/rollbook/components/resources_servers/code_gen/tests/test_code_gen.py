@@ -276,7 +276,7 @@ async def test_a_row_whose_expected_value_is_no_json_is_masked(expected):
 
 
 def test_packed_tests_are_those_that_were_packed():
-    tests = {"inputs": ["1"], "outputs": ["2"], "fn_name": "f"}
+    tests = {"inputs": ["1"], "outputs": ["2"], "fn_name": "f", "before": "import math\n", "after": "\n"}
     content = json.dumps(tests).encode()
     assert read_tests({"unit_tests": {"packed": packed(content)}}).model_dump() == tests
     with pytest.raises(UnreadableTestsError, match="cut off"):
