@@ -56,7 +56,9 @@ def test_a_run_whose_server_fails_at_its_end_has_the_metrics_that_are_computed_w
         stub.before_metrics = gone
         folder = collected(tmp_path, stub, 2, "--num-repeats", "2")
     (live,) = metrics_beside(folder.output)
-    aggregate(folder.output, tmp_path / "again.jsonl", "--no-merge", "--no-health-check")
+    told = aggregate(folder.output, tmp_path / "again.jsonl", "--no-merge", "--no-health-check", "--json")
+    (warning,) = json.loads(told.out)["warnings"]
+    assert "computed without the server, which was not asked" in warning
     (final,) = metrics_beside(tmp_path / "again.jsonl")
     assert live["aggregation_error"]["http_status"] == 500
     assert (live["computed_locally"], final["computed_locally"]) == (True, True)

@@ -84,14 +84,16 @@ def test_the_limits_are_told_from_the_first_one_on_in_seconds_of_the_session(fla
     assert all(0 <= change["at"] < 60 for change in changes)
 
 
-def test_metrics_that_could_not_be_computed_are_told_in_words(played):
+def test_metrics_that_could_not_be_computed_are_told_in_words_and_in_the_warnings_of_the_document(played):
     async def breaks():
         raise web.HTTPInternalServerError(text="no metrics today")
 
     played.stub.script, played.stub.before_metrics = lambda _row: None, breaks
-    said = played.run()
-    assert "could not be computed" in said.text
-    assert "{'" not in said.text
+    said = played.run("--json")
+    assert "could not be computed" in said.err
+    assert "{'" not in said.err
+    (warning,) = json.loads(said.out)["warnings"]
+    assert "could not be computed: ClientResponseError: no metrics today; those that any server" in warning
 
 
 DRIVER = """

@@ -37,7 +37,6 @@ from rollbook.ledger.run import Run, explained, files_of
 from rollbook.records.coverage import Coverage
 from rollbook.records.event import Observe, RunNoted, RunPlanned
 from rollbook.records.json_values import JsonObject
-from rollbook.records.keys import NG_ENVIRONMENT_SERVER_KEY
 from rollbook.records.outcome import Failed, Result
 from rollbook.records.run_status import RunState
 from rollbook.records.standing import Standings
@@ -48,6 +47,7 @@ from rollbook.verbs.aggregate import aggregate
 from rollbook.verbs.batch_status import IncompleteReason
 from rollbook.verbs.coverage_file import counted_before, write_coverage
 from rollbook.verbs.light_rows import Chosen
+from rollbook.verbs.metrics_file import warnings_of
 from rollbook.verbs.model_use import NO_MODEL_USED, no_result_used_the_model
 from rollbook.verbs.status import read_run
 
@@ -306,9 +306,7 @@ class _Evaluation:
 
     def _result(self, coverage: Coverage, metrics: list[JsonObject]) -> EvaluationResult:
         notes, manifest = self._session.notes, getattr(self._session, "manifest", None)
-        for entry in metrics:
-            if "aggregation_error" in entry:
-                notes.append(_not_computed(entry))
+        notes += warnings_of(metrics)
         self.tell_notes()
         return EvaluationResult(
             self._scores(),
@@ -330,11 +328,3 @@ def _endings(standings: Standings) -> int:
     kinds = standings.kinds_of_ending
     counts = Counter(standings.table.kinds).items()
     return sum(count for kind, count in counts if isinstance(kinds[kind], Result | Failed))
-
-
-def _not_computed(entry: JsonObject) -> str:
-    """Say which server's metrics are missing, and why, in words."""
-    agent, error = entry.get("agent_ref"), entry["aggregation_error"]
-    name = agent.get("name") if isinstance(agent, dict) else entry.get(NG_ENVIRONMENT_SERVER_KEY)
-    why = f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else error
-    return f"metrics of {name} could not be computed: {why}"

@@ -39,12 +39,12 @@ from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
 from rollbook.scoring.imputation import Counting, without_failures
 from rollbook.servers.head_lookup import fetch_global_config
-from rollbook.verbs.aggregate import ERROR_KEY, all_of, asked, cover_tasks, in_thread, not_served
+from rollbook.verbs.aggregate import all_of, asked, cover_tasks, in_thread, not_served
 from rollbook.verbs.aggregate_shards import Aggregation, ReadShards, read_shards
 from rollbook.verbs.batch_status import read_batch_status, with_aggregation, write_batch_status
 from rollbook.verbs.light_rows import Serving
 from rollbook.verbs.merged_run import without_merged
-from rollbook.verbs.metrics_file import LocalEntry, write_metrics
+from rollbook.verbs.metrics_file import ERROR_KEY, LocalEntry, write_metrics
 from rollbook.verbs.shard_coverage import GroupReport, summed
 from rollbook.verbs.shard_files import refuse_over_run, shard_files
 from rollbook.verbs.shard_groups import MetricsGroup, Shard

@@ -37,6 +37,7 @@ from rollbook.records.run_status import code_of
 from rollbook.report.json_report import json_report
 from rollbook.report.table import render
 from rollbook.scoring.tally import RunScores
+from rollbook.verbs.metrics_file import warnings_of
 
 
 def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) -> int:
@@ -153,7 +154,9 @@ def _show(result: EvaluationResult, code: int, *, as_json: bool) -> None:
     if as_json:
         end: JsonObject = {"run_id": result.run_id, "stopped": result.stopped, "exit_code": code}
         more: JsonObject = {"metrics": list(result.metrics), "notes": [*result.notes]}
-        say_json(end | json_report(*report) | _dispatch(result) | more)
+        document = json_report(*report)
+        document["warnings"] = [*result.scores.warnings, *warnings_of(result.metrics)]
+        say_json(end | document | _dispatch(result) | more)
     elif sys.stdout.isatty():
         _draw(*report)
     else:

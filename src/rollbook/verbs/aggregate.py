@@ -41,7 +41,7 @@ from rollbook.verbs.light_rows import (
     results_by_server,
     stamped,
 )
-from rollbook.verbs.metrics_file import LOCALLY_KEY, NOTE_KEY, LocalEntry, some_at_a_time, write_metrics
+from rollbook.verbs.metrics_file import ERROR_KEY, LOCALLY_KEY, NOTE_KEY, LocalEntry, some_at_a_time, write_metrics
 from rollbook.verbs.result_counts import result_counts, share_of
 
 T = TypeVar("T")
@@ -50,7 +50,6 @@ AGGREGATION_SECONDS: Final = 600.0
 """How long a server has for its metrics, besides the time that its results are given to arrive."""
 BYTES_A_SECOND: Final = 1 << 20
 
-ERROR_KEY: Final = "aggregation_error"
 _LOCAL_NOTE: Final = "the server's own metrics are missing; these are the ones that any server computes"
 _OK: Final = 200
 _SHOWN: Final = 500

@@ -16,12 +16,14 @@ import msgspec
 from rollbook.ledger.whole_file import whole_file
 from rollbook.records.codec import encode
 from rollbook.records.json_values import JsonObject
+from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
 from rollbook.scoring.streamed import Expected, StreamedMetrics
 from rollbook.scoring.streamed_metrics import Metrics
 from rollbook.verbs.metrics_halves import AggregationOverError, Cut, Rows, take_halves, take_rows
 from rollbook.verbs.second_process import has_another_processor
 from rollbook.verbs.task_list import LAYOUT, TaskList
 
+ERROR_KEY: Final = "aggregation_error"
 LOCALLY_KEY: Final = "computed_locally"
 NOTE_KEY: Final = "note"
 _GROUPS: Final = "group_level_metrics"
@@ -43,6 +45,21 @@ class LocalEntry(msgspec.Struct, frozen=True):
     expected: Expected
     covered: Callable[[JsonObject], JsonObject]
     cut: Cut | None = None
+
+
+def warnings_of(entries: Iterable[JsonObject]) -> list[str]:
+    """Return, for each server whose own metrics are missing, that they are, why, and where others were computed."""
+    return [_warning(entry) for entry in entries if ERROR_KEY in entry or entry.get(LOCALLY_KEY)]
+
+
+def _warning(entry: JsonObject) -> str:
+    agent, error = entry.get(AGENT_REF_KEY), entry.get(ERROR_KEY)
+    name = agent.get("name") if isinstance(agent, dict) else entry.get(NG_ENVIRONMENT_SERVER_KEY)
+    if error is None:
+        return f"metrics of {name}: {entry.get(NOTE_KEY)}"
+    why = f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else error
+    here = "; those that any server computes were computed here" if entry.get(LOCALLY_KEY) else ""
+    return f"metrics of {name} could not be computed: {why}{here}"
 
 
 def write_metrics(
