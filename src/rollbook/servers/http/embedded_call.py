@@ -70,9 +70,12 @@ class EmbeddedRequest(NamedTuple):
 
 
 class _Exchange:
-    """The two ends of one call: what the application receives, and what it sends."""
+    """The two ends of one call: what the application receives, and what it sends.
 
-    __slots__ = ("body", "chunks", "given", "headers", "heard", "reply", "running", "status")
+    The application runs in it as a block, in its own `task`.
+    """
+
+    __slots__ = ("begun", "body", "chunks", "given", "headers", "heard", "reply", "running", "status", "task")
 
     def __init__(
         self,
@@ -82,6 +85,8 @@ class _Exchange:
     ) -> None:
         self.body = body
         self.running = running
+        self.task: asyncio.Task[None] | None = None
+        self.begun = False
         self.given = False
         self.status = 0
         self.headers: RawHeaders = []
@@ -125,14 +130,23 @@ class _Exchange:
         except TimeoutError as error:
             raise SocketTimeoutError("Timeout on reading data from socket") from error
 
-    def ended(self, task: "asyncio.Task[None]") -> None:
+    def __enter__(self) -> None:
+        self.begun = True
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         """Count the application out, and settle a call of which it ended without a whole reply."""
-        self.running.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            _LOG.error("an application of this process raised outside of its reply", exc_info=error)
-        if self.reply.done():
-            return
+        if isinstance(error, GeneratorExit):
+            return False
+        if self.task is not None:
+            self.running.discard(self.task)
+        if not self.reply.done():
+            self._settle()
+        if error is None or isinstance(error, asyncio.CancelledError):
+            return False
+        _LOG.error("an application of this process raised outside of its reply", exc_info=error)
+        return not isinstance(error, (KeyboardInterrupt, SystemExit))
+
+    def _settle(self) -> None:
         if self.status:
             self.reply.set_exception(ClientPayloadError("the server ended its reply before it was whole"))
             self.reply.exception()
@@ -209,15 +223,18 @@ async def call_embedded(
     exchange = _Exchange(request.body, loop.create_future(), running)
     scope[WHOLE_EXCHANGE] = exchange
     task: asyncio.Task[None] = loop.create_task(_run(app, scope, exchange), context=contextvars.Context())
+    exchange.task = task
     running.add(task)
-    task.add_done_callback(exchange.ended)
     try:
         status, headers, body = await (exchange.reply if silence is None else exchange.reply_within(silence))
     except (asyncio.CancelledError, SocketTimeoutError):
         task.cancel()
+        if not exchange.begun:
+            running.discard(task)
         raise
     return EmbeddedResponse(request, status, headers, body)
 
 
 async def _run(app: ASGIApp, scope: Scope, exchange: _Exchange) -> None:
-    await app(scope, exchange.receive, exchange.send)
+    with exchange:
+        await app(scope, exchange.receive, exchange.send)
