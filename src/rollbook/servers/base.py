@@ -9,7 +9,7 @@ Source: servers.md §3.1, §3.2, §3.3.
 """
 
 from abc import abstractmethod
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict
@@ -38,6 +38,24 @@ class BaseServer(BaseModel):
 
     config: BaseServerConfig
     server_client: ServerClient
+
+    _held_as_they_are: ClassVar[frozenset[str]] = frozenset()
+    """The private attributes that are what was put there, and no descriptors."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Note which private attributes a subclass has."""
+        super().__pydantic_init_subclass__(**kwargs)
+        private = cls.__private_attributes__.items()
+        cls._held_as_they_are = frozenset(name for name, given in private if not hasattr(given, "__get__"))
+
+    def __getattr__(self, item: str) -> Any:
+        """Return a private attribute, without pydantic's other questions, or raise `AttributeError`."""
+        if item in self._held_as_they_are:
+            held = self.__pydantic_private__
+            if held is not None and item in held:
+                return held[item]
+        return super().__getattr__(item)  # type: ignore[misc]  # pydantic hides it from checkers
 
     @classmethod
     def config_class(cls) -> type[BaseRunServerInstanceConfig]:
