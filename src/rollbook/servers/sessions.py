@@ -14,7 +14,9 @@ import hmac
 import json
 import os
 import re
-from base64 import b64decode, b64encode
+import time
+from base64 import b64decode
+from binascii import b2a_base64
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -33,6 +35,7 @@ from rollbook.servers.session_key import SESSION_ID_KEY
 
 _Session: Final[type[dict[str, Any]]] = getattr(sessions, "Session", dict)
 _VARY: Final = (b"vary", b"Cookie")
+_ID_KEY: Final = SESSION_ID_KEY.encode()
 _PLAIN_ID: Final = re.compile(r"[0-9a-f-]+")
 _MINUTE: Final = 60
 _VARIANTS: Final = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
@@ -40,6 +43,7 @@ _MOST_REMEMBERED: Final = 2048
 _SHA1_BLOCK: Final = 64
 _INNER_PAD: Final = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER_PAD: Final = bytes(byte ^ 0x5C for byte in range(256))
+_FOR_URLS: Final = bytes.maketrans(b"+/", b"-_")
 _GONE: Final = "expires=Thu, 01 Jan 1970 00:00:00 GMT; "
 
 
@@ -71,11 +75,15 @@ class _Signer(TimestampSigner):
         self._second, self._stamp = -1, b""
 
     def sign(self, value: str | bytes) -> bytes:
-        now = self.get_timestamp()
+        return self.signed_at(self.get_timestamp(), value.encode() if isinstance(value, str) else value)
+
+    def signed_at(self, now: int, value: bytes) -> bytes:
+        """Return `value`, signed in the second `now`."""
         if now != self._second:
             self._second, self._stamp = now, self.sep + base64_encode(int_to_bytes(now))
-        stamped = (value.encode() if isinstance(value, str) else value) + self._stamp
-        return stamped + self.sep + base64_encode(self.algorithm.get_signature(self._derived, stamped))
+        stamped = value + self._stamp
+        signature = b2a_base64(self.algorithm.get_signature(self._derived, stamped), newline=False)
+        return stamped + self.sep + signature.translate(_FOR_URLS).rstrip(b"=")
 
     def opened(self, cookie: bytes, max_age: int) -> bytes:
         """Return what was signed, as `unsign` does, which tells what is wrong with a cookie that is not in order."""
@@ -106,22 +114,24 @@ class _Remembered:
         self._ids: dict[str, str] = {}
         self._before: dict[str, str] = {}
 
-    def forget(self, now: int) -> None:
+    def _forget(self, now: int) -> None:
         """Forget what was signed in another second than `now`, and once a minute what was given out."""
-        if now == self._second:
-            return
         if now // _MINUTE != self._second // _MINUTE:
             self._ids.clear()
             self._before.clear()
         self._second = now
         self._cookies.clear()
 
-    def cookie(self, name: str) -> bytes | None:
-        """Return the `Set-Cookie` header that the session `name` was given within this second."""
+    def cookie(self, name: str, now: int) -> bytes | None:
+        """Return the `Set-Cookie` header that the session `name` was given within the second `now`."""
+        if now != self._second:
+            self._forget(now)
         return self._cookies.get(name)
 
-    def name_in(self, value: str) -> str | None:
-        """Return the id in a cookie's value."""
+    def name_in(self, value: str, now: int) -> str | None:
+        """Return the id in a cookie's value that was given out within this minute and holds nothing else."""
+        if now != self._second:
+            self._forget(now)
         return self._ids.get(value) or self._before.get(value)
 
     def keep(self, name: str, value: str, cookie: bytes) -> None:
@@ -141,15 +151,17 @@ class SignedSessions(SessionMiddleware):
         self.signer = self._signer = _Signer(secret_key)
         self._max_age = self.max_age or 0
         self._remembered = _Remembered()
+        self._own_begins = f"{self.session_cookie}="
         self._attributes = f"; path={self.path}; Max-Age={self.max_age}; {self.security_flags}"
 
     def opened(self, scope: Scope, cookies: bytes | None) -> bool:
         """Give a request its session, with an id, and return whether the request's `cookies` held it."""
         cookie = None if cookies is None else self._own(cookies.decode("latin-1"))
-        known = None if cookie is None else self._known(cookie)
-        if known is not None:
-            scope["session"] = _Session({SESSION_ID_KEY: known})
-            return True
+        if cookie is not None and self._max_age >= _MINUTE:
+            known = self._remembered.name_in(cookie, int(time.time()))
+            if known is not None:
+                scope["session"] = _Session({SESSION_ID_KEY: known})
+                return True
         held = self._held(cookie)
         if not held:
             scope["session"] = _Session({SESSION_ID_KEY: _new_id()})
@@ -161,30 +173,27 @@ class SignedSessions(SessionMiddleware):
     def _own(self, cookies: str) -> str | None:
         """Return the last value that a request's cookies give this server's; one jar holds those of all servers."""
         name = self.session_cookie
+        if cookies.startswith(self._own_begins) and ";" not in cookies and '"' not in cookies:
+            return cookies[len(self._own_begins) :].strip()
         own = [cookie for cookie in cookies.split(";") if name in cookie]
         if len(own) == 1 and '"' not in own[0]:
             key, is_pair, value = own[0].partition("=")
             return value.strip() if is_pair and key.strip() == name else None
         return cookie_parser(";".join(own)).get(name)
 
-    def _known(self, cookie: str) -> str | None:
-        """Return the id in a cookie that was given out within this minute and holds nothing else."""
-        if self._max_age < _MINUTE:
-            return None
-        self._remembered.forget(self._signer.get_timestamp())
-        return self._remembered.name_in(cookie)
-
     def closed(
         self, headers: Iterable[tuple[bytes, bytes]], session: Mapping[str, object], *, came: bool
     ) -> list[tuple[bytes, bytes]]:
         """Return the headers of a reply with the session's cookie; `came` says whether there was one before."""
         raw = [*headers]
-        if b"vary" not in [name for name, _ in raw]:
-            raw.append(_VARY)
+        for name, _ in raw:
+            if name == b"vary":
+                varying = MutableHeaders(raw=raw)
+                varying.add_vary_header("Cookie")
+                raw = varying.raw
+                break
         else:
-            varying = MutableHeaders(raw=raw)
-            varying.add_vary_header("Cookie")
-            raw = varying.raw
+            raw.append(_VARY)
         if session:
             raw.append((b"set-cookie", self._cookie(session)))
         elif came:
@@ -196,19 +205,19 @@ class SignedSessions(SessionMiddleware):
         """Return the `Set-Cookie` header of a session; that of one with an id and nothing else is remembered."""
         name = session.get(SESSION_ID_KEY)
         if len(session) != 1 or not isinstance(name, str):
-            return self._signed(json.dumps(session).encode())[1]
-        self._remembered.forget(self._signer.get_timestamp())
-        cookie = self._remembered.cookie(name)
+            return self._signed(int(time.time()), json.dumps(session).encode())[1]
+        now = int(time.time())
+        cookie = self._remembered.cookie(name, now)
         if cookie is not None:
             return cookie
         if not _PLAIN_ID.fullmatch(name):
-            return self._signed(json.dumps(session).encode())[1]
-        value, cookie = self._signed(f'{{"{SESSION_ID_KEY}": "{name}"}}'.encode())
+            return self._signed(now, json.dumps(session).encode())[1]
+        value, cookie = self._signed(now, b'{"%b": "%b"}' % (_ID_KEY, name.encode()))
         self._remembered.keep(name, value, cookie)
         return cookie
 
-    def _signed(self, session: bytes) -> tuple[str, bytes]:
-        value = self._signer.sign(b64encode(session)).decode()
+    def _signed(self, now: int, session: bytes) -> tuple[str, bytes]:
+        value = self._signer.signed_at(now, b2a_base64(session, newline=False)).decode("ascii")
         return value, f"{self.session_cookie}={value}{self._attributes}".encode("latin-1")
 
     def _held(self, cookie: str | None) -> dict[str, Any] | None:
