@@ -120,13 +120,14 @@ class ServerClient:
             kwargs["json"] = body.model_dump(exclude_unset=True)
         context = current_rollout()
         if context is not None:
-            kwargs["headers"] = {ROLLOUT_ID_HEADER: context.rollout_id, **(kwargs.get("headers") or {})}
+            given = kwargs.get("headers")
+            kwargs["headers"] = {ROLLOUT_ID_HEADER: context.rollout_id, **(given or {})}
         left = sent_on()
         if left is not None:
             given = {name: value for name, value in (kwargs.get("headers") or {}).items() if name.lower() != _DEADLINE}
             kwargs["headers"] = {**given, DEADLINE_HEADER: left}
-        base_url = self._address(server_name)
-        path = self._correlated(server_name, url_path, body)
+        base_url = self._addresses.fixed.get(server_name) or self._address(server_name)
+        path = self._correlated(server_name, url_path, body) if self._observes else url_path
         return await request(method, base_url + path, _internal=True, _server_name=server_name, **kwargs)
 
     async def poll_for_status(self, server_name: str) -> ServerStatus:
@@ -144,7 +145,7 @@ class ServerClient:
     def _correlated(self, server_name: str, url_path: str, body: object) -> str:
         """Return the path behind the prefix of the rollout that this call is made for."""
         config = self.global_config_dict
-        if not self._observes or model_server_override(server_name):
+        if model_server_override(server_name):
             return url_path
         kind = server_type_of(config, server_name)
         context = current_rollout()

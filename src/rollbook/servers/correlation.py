@@ -49,6 +49,12 @@ def current_rollout_id() -> str | None:
     return context.rollout_id if context else None
 
 
+def enter(context: RolloutContext | None) -> None:
+    """Work for the rollout of `context` from now on, in a task that ends with it; None leaves the context as it is."""
+    if context is not None:
+        _current.set(context)
+
+
 class _Within:
     """A block that works for a rollout."""
 

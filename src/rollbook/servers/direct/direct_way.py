@@ -25,12 +25,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rollbook.servers.correlation import (
     ROLLOUT_ID_HEADER_BYTES,
     RolloutContextMiddleware,
+    enter,
     named_context,
     path_params_of,
     within,
 )
 from rollbook.servers.deadline import DEADLINE_HEADER_BYTES, DeadlineMiddleware
-from rollbook.servers.direct.plain_routes import PlainRoute, plain_routes
+from rollbook.servers.direct.plain_routes import Field, PlainRoute, plain_routes
 from rollbook.servers.errors_replies import ErrorReplies, Raised, raising
 from rollbook.servers.middleware import (
     IN_PROCESS_EXTENSION,
@@ -83,11 +84,14 @@ def entrance_of(app: ASGIApp) -> ASGIApp:
     if not isinstance(app, FastAPI) or app.root_path or app.middleware_stack is None:
         return app
     stack = app.middleware_stack
+    within_the_process = stack.served if isinstance(stack, DirectWay) else stack
 
     def entered(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http" or scope.get(_TELEMETRY, app) is not None:
             return app(scope, receive, send)
         scope["app"] = app
+        if WHOLE_EXCHANGE in scope and scope["method"] == "POST":
+            return within_the_process(scope, receive, send)
         return stack(scope, receive, send)
 
     return entered
@@ -100,7 +104,7 @@ class DirectWay:
         self._layers = layers
         self._routes = routes
         self._router = app.router
-        self._watched = ClientDisconnectCancellationMiddleware(self._served)
+        self._watched = ClientDisconnectCancellationMiddleware(self.served)
         self._sessions = _layer(app, SignedSessions, layers)
         self._told = _layer(app, ErrorReplies, _layer(app, DeadlineMiddleware, self._in_session) or layers) or layers
         self._handlers = app.exception_handlers
@@ -112,10 +116,11 @@ class DirectWay:
         if scope["type"] != "http" or scope["method"] != "POST" or scope.get(_TELEMETRY) is not None:
             return self._layers(scope, receive, send)
         if IN_PROCESS_EXTENSION in scope.get("extensions", ()):
-            return self._served(scope, receive, send)
+            return self.served(scope, receive, send)
         return self._watched(scope, receive, send)
 
-    async def _served(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def served(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one POST, whose client's going is somebody else's affair."""
         said = dict(scope["headers"])
         context, path = named_context(scope["path"], said.get(ROLLOUT_ID_HEADER_BYTES))
         route = self._routes.get(path)
@@ -141,6 +146,10 @@ class DirectWay:
         inner["router"], inner["route"], inner["endpoint"] = self._router, route.route, route.call
         plain = _Plain(route, given, body, said.get(_COOKIE), exchange)
         serve = self._layered if DEADLINE_HEADER_BYTES in said else self._at_once
+        if exchange is not None:
+            enter(context)
+            await serve(plain, inner, receive, send)
+            return
         with within(context):
             await serve(plain, inner, receive, send)
 
@@ -291,8 +300,11 @@ def _validated(route: PlainRoute, content_type: bytes, body: bytes) -> dict[str,
         return {}
     if content_type != _JSON_TYPE and content_type.partition(b";")[0].strip().lower() != _JSON_TYPE:
         return None
+    kind = route.body_class
     try:
         value = from_json(body)
+        if value is not None and kind is not None:
+            return {route.body_name: kind.__pydantic_validator__.validate_python(value, from_attributes=True)}
     except ValueError:
         return None
     if value is None:
@@ -331,15 +343,13 @@ def _whole(reply: Response) -> _Whole:
 
 def _reply(route: PlainRoute, answer: object, extra: Response | None) -> _Whole:
     """Return the reply for what a handler returned; `extra` is the response that it may have written on."""
-    if route.reply is None:
+    kind = route.reply_class
+    if kind is not None and type(answer) is kind:
+        body = kind.__pydantic_serializer__.to_json(answer, by_alias=True)
+    elif route.reply is None:
         body = bytes(JSONResponse(jsonable_encoder(answer)).body)
     else:
-        value, errors = answer, None
-        if type(answer) is not route.reply_class:
-            value, errors = route.reply.validate(answer, {}, loc=("response",))
-        if errors:
-            raise ResponseValidationError(errors=errors, body=answer)
-        body = route.reply.serialize_json(value)
+        body = _reply_body(route.reply, answer)
     if extra is None or extra.status_code is None:
         headers = [(b"content-length", b"%d" % len(body)), _JSON_HEADER]
         return _Whole(_OK, headers if extra is None else headers + extra.raw_headers, body)
@@ -348,3 +358,11 @@ def _reply(route: PlainRoute, answer: object, extra: Response | None) -> _Whole:
         reply.body = b""
     reply.raw_headers += extra.raw_headers
     return _whole(reply)
+
+
+def _reply_body(field: Field, answer: object) -> bytes:
+    """Return as JSON what a handler returned, which is to be a value of the route's reply."""
+    value, errors = field.validate(answer, {}, loc=("response",))
+    if errors:
+        raise ResponseValidationError(errors=errors, body=answer)
+    return field.serialize_json(value)

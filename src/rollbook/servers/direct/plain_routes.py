@@ -11,13 +11,14 @@ Source: servers.md §3.2.
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, get_origin
 
 from fastapi import FastAPI
 from fastapi.datastructures import DefaultPlaceholder
-from fastapi.params import File, Form
+from fastapi.params import Body, File, Form
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from starlette.routing import Match
 
 _OTHER_PARTS: Final = (
@@ -71,6 +72,8 @@ class PlainRoute:
     request_name: str | None
     response_name: str | None
     reply: Field | None
+    body_class: type[BaseModel] | None
+    """The class that a body is read as, where FastAPI asks nothing else of it."""
     reply_class: type[BaseModel] | None
     """The class whose own instances are replies as they are; None where an instance is looked at again."""
 
@@ -115,8 +118,17 @@ def _plain(route: APIRoute) -> PlainRoute:
         dependant.request_param_name,
         dependant.response_param_name,
         route.response_field,
+        None if body is None else _nothing_but_a_model(body.field_info),
         _taken_as_it_is(route.response_model),
     )
+
+
+def _nothing_but_a_model(info: FieldInfo) -> type[BaseModel] | None:
+    """Return the class of a body that is a model, without a default and without limits of its own."""
+    kind = info.annotation
+    if not isinstance(kind, type) or not issubclass(kind, BaseModel) or get_origin(kind) is not None:
+        return None
+    return kind if type(info) is Body and info.is_required() and not info.metadata else None
 
 
 def _taken_as_it_is(kind: object) -> type[BaseModel] | None:

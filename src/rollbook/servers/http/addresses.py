@@ -64,6 +64,8 @@ class AddressBook:
     def __init__(self, config: DictConfig) -> None:
         self._config = config
         self._known: dict[str, str] = {}
+        self.fixed: dict[str, str] = {}
+        """The addresses that were looked up and can be no others: those of servers that are no models."""
         self._models: dict[str, bool] = {}
 
     def base_url(self, name: str) -> str:
@@ -76,6 +78,8 @@ class AddressBook:
         known = self._known.get(name)
         if known is None:
             known = self._known[name] = base_url_of(server_block(self._config, name))
+            if not self.may_be_model(name):
+                self.fixed[name] = known
         return known
 
     def may_be_model(self, name: str) -> bool:

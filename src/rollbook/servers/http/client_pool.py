@@ -107,6 +107,9 @@ def current_wire_calls() -> WireCalls | None:
 
 def current_client_settings() -> ClientSettings:
     """Return the settings that this loop's client has."""
+    latest = None if _Chosen.latest is None else _Chosen.latest()
+    if latest is not None and latest.loop() is asyncio.get_running_loop():
+        return latest.settings
     return _of_running_loop().settings
 
 

@@ -22,7 +22,7 @@ from aiohttp import ClientResponse, ClientResponseError, ContentTypeError, Reque
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from rollbook.servers.http.set_cookie import cookie_values, cookies_of
+from rollbook.servers.http.set_cookie import cookie_value, cookies_of
 
 RawHeaders = list[tuple[bytes, bytes]]
 _JSON: Final = "application/json"
@@ -106,7 +106,7 @@ class EmbeddedResponse:
         self.status = status
         self.raw_headers = raw_headers
         self._asked = asked
-        self._body = body
+        self.body = body
 
     @property
     def ok(self) -> bool:
@@ -130,7 +130,13 @@ class EmbeddedResponse:
 
     def cookie_values(self) -> dict[str, str]:
         """Return names and values of the cookies that the reply sets."""
-        return cookie_values([value for name, value in self.raw_headers if name.lower() == b"set-cookie"])
+        found: dict[str, str] = {}
+        for name, value in self.raw_headers:
+            if name == b"set-cookie" or name.lower() == b"set-cookie":
+                pair = cookie_value(value)
+                if pair is not None:
+                    found[pair[0]] = pair[1]
+        return found
 
     @cached_property
     def url(self) -> URL:
@@ -161,12 +167,12 @@ class EmbeddedResponse:
     @property
     def content_length(self) -> int | None:
         """The body's size in bytes."""
-        return len(self._body)
+        return len(self.body)
 
     @cached_property
     def content(self) -> EmbeddedBody:
         """The body as a stream."""
-        return EmbeddedBody(self._body)
+        return EmbeddedBody(self.body)
 
     @property
     def request_info(self) -> RequestInfo:
@@ -175,7 +181,7 @@ class EmbeddedResponse:
 
     async def read(self) -> bytes:
         """Return the body."""
-        return self._body
+        return self.body
 
     def get_encoding(self) -> str:
         """Return the encoding that the media type names; UTF-8 when it names none, or one that nobody knows."""
@@ -186,7 +192,7 @@ class EmbeddedResponse:
 
     async def text(self, encoding: str | None = None, errors: str = "strict") -> str:
         """Return the body as text."""
-        return self._body.decode(encoding or self.get_encoding(), errors)
+        return self.body.decode(encoding or self.get_encoding(), errors)
 
     async def json(
         self,
@@ -207,7 +213,7 @@ class EmbeddedResponse:
             raise ContentTypeError(
                 self.request_info, self.history, status=self.status, message=message, headers=self.headers
             )
-        body = self._body.strip()
+        body = self.body.strip()
         return loads(body.decode(encoding or self.get_encoding())) if body else None
 
     def raise_for_status(self) -> None:

@@ -19,7 +19,7 @@ Source: servers.md §4.1, §4.2; collection.md §3.6.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from types import NoneType
 from typing import Any, Final, cast
 
@@ -99,9 +99,12 @@ async def request(
 
     """
     settings = current_client_settings()
-    first = None if _model_call else await _at_once(method, str(url), aiohttp_kwargs, settings)
-    if first is not None and first.status not in REDIRECTS:
-        return cast("ClientResponse", first)
+    first = None
+    answered = None if _model_call else _at_once(method, str(url), aiohttp_kwargs, settings)
+    if answered is not None:
+        first = await answered
+        if first.status not in REDIRECTS:
+            return first  # type: ignore[return-value]  # it has the surface of an aiohttp response
     options = with_encoded_json(aiohttp_kwargs)
     limits: ClientTimeout | None = None
     if _model_call and options.get("timeout") is None:
@@ -127,14 +130,13 @@ async def request(
         await asyncio.sleep(RETRY_SECONDS)
 
 
-async def _at_once(
+def _at_once(
     method: str, url: str, options: Mapping[str, Any], settings: ClientSettings
-) -> EmbeddedResponse | None:
+) -> Coroutine[object, object, EmbeddedResponse] | None:
     """Return the reply of a server of this process to a call without limits, or None when the call takes more steps.
 
-    Raises:
-        aiohttp.ClientPayloadError: the server began a reply and did not end it; such a call is not sent again.
-
+    Waiting for it raises `aiohttp.ClientPayloadError` when the server began a reply and did not end it; such a call is
+    not sent again.
     """
     server = find_embedded(url)
     if server is None or options.get("timeout") is not None or (settings.total_seconds or settings.read_seconds):
@@ -142,7 +144,7 @@ async def _at_once(
     if server.loop is not asyncio.get_running_loop():
         return None
     asked = as_embedded_request(method, server.base_url, url, options)
-    return None if asked is None else await server.call(asked)
+    return None if asked is None else server.call(asked)
 
 
 class _Attempts:
@@ -236,4 +238,5 @@ async def get_response_json(response: ClientResponse) -> Any:
         orjson.JSONDecodeError: a `ValueError`; the body is no JSON.
 
     """
-    return orjson.loads(await response.read())
+    given: object = response
+    return orjson.loads(given.body if isinstance(given, EmbeddedResponse) else await response.read())

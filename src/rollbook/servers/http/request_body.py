@@ -30,7 +30,6 @@ _COOKIE_NAMES: Final[set[str]] = set()
 _MOST_COOKIE_NAMES: Final = 1000
 _OWN: Final = {"accept": "*/*", "user-agent": "rollbook"}
 _HOST_AT: Final = len("http://")
-_TEXT: Final = frozenset({str})
 _UNDERSTOOD: Final = frozenset({"json", "data", "headers", "cookies", "params", "timeout", "allow_redirects"})
 _CONTENT_TYPE: Final = "content-type"
 _TEXT_TYPE: Final = "text/plain; charset=utf-8"
@@ -76,15 +75,16 @@ def as_embedded_request(method: str, base_url: str, url: str, options: Mapping[s
 
     `options` are aiohttp's keyword arguments; `json` may hold pydantic models.
     """
-    body, body_type = _body(options, method)
+    value = options.get("json")
+    body: bytes | None
+    body, body_type = _body(options, method) if value is None else (json_bytes(value), JSON_TYPE)
     if body is None or not _UNDERSTOOD.issuperset(options):
         return None
     given = options.get("headers")
-    pairs = _pairs(given) if given else ()
-    said = None if pairs is None else _said(pairs, body_type)
-    if said is None:
+    try:
+        headers, raw = _said(_pairs(given) if given else (), body_type)
+    except (_NotSaidHereError, TypeError):
         return None
-    headers, raw = said
     jar = options.get("cookies")
     cookies = cookie_header(jar) if jar else ""
     if cookies:
@@ -97,10 +97,7 @@ def as_embedded_request(method: str, base_url: str, url: str, options: Mapping[s
 
 
 def _body(options: Mapping[str, Any], method: str) -> tuple[bytes | None, str | None]:
-    """Return a request's body and the content type that goes with it; no body is None where it is none of ours."""
-    value = options.get("json")
-    if value is not None:
-        return json_bytes(value), JSON_TYPE
+    """Return a body that is no JSON and the content type that goes with it; None for a body that is none of ours."""
     data = options.get("data")
     if data is None:
         return b"", _BYTES_TYPE if method.upper() in _WITH_BODY else None
@@ -124,10 +121,13 @@ def _with_query(url: str, params: Any) -> str:
     return URL(url).extend_query(params).raw_path_qs
 
 
-def _pairs(given: Any) -> tuple[tuple[str, str], ...] | None:
-    """Return headers as pairs; None where a value is no text."""
-    pairs = tuple(given.items() if isinstance(given, (dict, Mapping)) else given)
-    return pairs if {type(value) for _, value in pairs} <= _TEXT else None
+class _NotSaidHereError(Exception):
+    """Headers that an in-process call does not take."""
+
+
+def _pairs(given: Any) -> tuple[tuple[str, str], ...]:
+    """Return headers as pairs."""
+    return tuple(given.items() if isinstance(given, (dict, Mapping)) else given)
 
 
 def _key(name: object) -> str | None:
@@ -136,16 +136,18 @@ def _key(name: object) -> str | None:
 
 
 @lru_cache(maxsize=512)
-def _said(given: tuple[tuple[str, str], ...], body_type: str | None) -> tuple[Mapping[str, str], RawPairs] | None:
-    """Return the headers by names in lower case, and as they are sent; None when one is repeated or HTTP has none such.
+def _said(given: tuple[tuple[str, str], ...], body_type: str | None) -> tuple[Mapping[str, str], RawPairs]:
+    """Return the headers by names in lower case, and as they are sent. A server's calls say the same again and again.
 
-    A server's calls say the same again and again.
+    Raises:
+        _NotSaidHereError: one is repeated, is no text, or is none that HTTP has.
+
     """
     headers: dict[str, str] = {}
     for name, value in given:
         key = _key(name)
-        if key is None or key in headers or _CONTROL.search(value):
-            return None
+        if key is None or key in headers or type(value) is not str or _CONTROL.search(value):
+            raise _NotSaidHereError
         headers[key] = value.lstrip(" \t")
     if body_type is not None and _CONTENT_TYPE not in headers:
         headers[_CONTENT_TYPE] = body_type

@@ -35,14 +35,12 @@ def cookies_of(fields: Iterable[str]) -> SimpleCookie:
     return jar
 
 
-def cookie_values(fields: Iterable[bytes]) -> dict[str, str]:
-    """Return names and values of the cookies that `fields` set: what `cookies_of` reads, and nothing but that."""
-    return dict(filter(None, map(_value, fields)))
-
-
 @lru_cache(maxsize=_MOST_FIELDS)
-def _value(raw: bytes) -> tuple[str, str] | None:
-    """Return what a field sets, without the rest of it; most name a cookie that was seen before."""
+def cookie_value(raw: bytes) -> tuple[str, str] | None:
+    """Return name and value of the cookie that a field sets: what `cookies_of` reads, and nothing but that.
+
+    Most name a cookie that was seen before.
+    """
     field = raw.decode("utf-8", "surrogateescape")
     pair = None if '"' in field or _NO_TEXT.search(field) else _PAIR.match(field)
     name = "" if pair is None else pair[1].strip(" \t")
