@@ -32,6 +32,7 @@ from rollbook.verbs.verifier_check import verifier_of
 
 _SHELVES: Final[dict[Kind, Shelf]] = {"environment": Shelf.ENVIRONMENT, "benchmark": Shelf.BENCHMARK}
 _USAGE_EXIT_CODE: Final = 2
+_CARD: Final = Path("data") / "README.md"
 _CARD_LICENCE: Final = re.compile(r"^license:\s*(\S+)\s*$", re.MULTILINE)
 _SKIPPED: Final = "the manifest and its configuration have to be mended first"
 
@@ -155,7 +156,8 @@ def _licence_check(environment: _Environment) -> Check:
     if manifest.licensing == "unknown":
         words = "licensing is unknown; write an SPDX expression such as Apache-2.0, internal or proprietary"
         found.append(Finding(read.at(("licensing",)), words, "warning"))
-    card = _card(environment.cfg, environment.composed.judge)
+    own = read.path.parent / _CARD
+    card = own if own.is_file() else _card(environment.cfg, environment.composed.judge)
     if card is None or not card.is_file():
         where = card or read.path.parent
         return Check("licence", tuple(found), manifest.licensing, f"there is no data card {where}")
@@ -164,7 +166,7 @@ def _licence_check(environment: _Environment) -> Check:
         found.append(
             Finding(str(card), "the data card names no licence; write license: <id> in its front matter", "warning")
         )
-    elif manifest.kind == "environment" and _disagree(said[1], manifest.licensing):
+    elif (manifest.kind == "environment" or card == own) and _disagree(said[1], manifest.licensing):
         words = f"licensing is {manifest.licensing}, the data card {card} says {said[1]}; make them agree"
         found.append(Finding(read.at(("licensing",)), words, "warning"))
     return Check("licence", tuple(found), f"{manifest.licensing}, {card}")
@@ -178,7 +180,7 @@ def _disagree(card: str, licensing: str) -> bool:
 
 def _card(cfg: DictConfig, judge: str | None) -> Path | None:
     folders = [one.dir_path for one in server_instances(cfg) if one.name == judge]
-    return folders[0] / "data" / "README.md" if folders else None
+    return folders[0] / _CARD if folders else None
 
 
 async def _answers_check(environment: _Environment) -> Check:
