@@ -12,7 +12,7 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from rollbook.errors import MissingPackageError, RollbookError
 from rollbook.records.source import SourceRow
@@ -100,7 +100,7 @@ def _of_nothing(verifier: Verifier, place: str, reward: float | str) -> list[Fin
     return [Finding(place, f"an empty answer has the reward {reward:g}; it is to lie in the worse half of the range")]
 
 
-def _request(row: Mapping[str, object], answer: object) -> dict[str, Any]:
+def _request(row: Mapping[str, object], answer: object) -> Mapping[str, object]:
     """Return a verify request for a row: `answer` is a text, a list of output items, or a whole response."""
     if isinstance(answer, Mapping):
         return {**row, "response": answer}
