@@ -12,7 +12,7 @@ Technometrics 4 (1962).
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -98,7 +98,7 @@ class DatasetMetrics:
         self._distinct.close()
 
     def _add_params(self, params: object, times: int) -> None:
-        if not isinstance(params, Mapping):
+        if not isinstance(params, dict):
             return
         words = len(json.dumps(params).split())
         told = (_tools(params), words, _turns(params.get("input")), params.get("temperature"))
@@ -113,20 +113,28 @@ class DatasetMetrics:
         return self._numbers[name].told()
 
     def _add_field(self, name: str, value: object, times: int) -> None:
-        for part in value if isinstance(value, list) else (value,):
-            number = _number(part)
-            if (isinstance(part, str) or number is not None) and self._is_followed(name):
-                self._add_value(name, part if number is None else number, times)
+        if isinstance(value, list):
+            for part in value:
+                self._add_value(name, part, times)
+        else:
+            self._add_value(name, value, times)
 
     def _add_value(self, name: str, value: object, times: int) -> None:
         if isinstance(value, str):
-            self._texts[name] = self._texts.get(name, 0) + times
-            self._distinct.add(name, value)
-        elif isinstance(value, float):
-            self._numbers.setdefault(name, Distribution()).add(value, times)
+            if self._is_followed(name):
+                self._texts[name] = self._texts.get(name, 0) + times
+                self._distinct.add(name, value)
+            return
+        number = _number(value)
+        if number is not None and self._is_followed(name):
+            if name not in self._numbers:
+                self._numbers[name] = Distribution()
+            self._numbers[name].add(number, times)
 
     def _is_followed(self, name: str) -> bool:
-        if name not in self._seen and len(self._seen) >= _MOST_FIELDS:
+        if name in self._seen:
+            return True
+        if len(self._seen) >= _MOST_FIELDS:
             self.left_out += 1
             return False
         self._seen[name] = None
@@ -142,12 +150,10 @@ def _turns(given: object) -> int | None:
     """Return how often the user speaks; None where nobody asks anything yet."""
     if isinstance(given, str):
         return 1
-    turns = sum(1 for item in _messages(given) if item.get("role") == "user")
+    if not isinstance(given, list):
+        return None
+    turns = sum(1 for item in given if isinstance(item, dict) and item.get("role") == "user")
     return turns or None
-
-
-def _messages(given: object) -> Iterator[Mapping[str, object]]:
-    yield from (item for item in (given if isinstance(given, list) else ()) if isinstance(item, Mapping))
 
 
 def _number(value: object) -> float | None:
