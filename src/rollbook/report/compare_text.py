@@ -6,18 +6,21 @@ Rules:
 Source: collection.md §9.2.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rollbook.compare.comparison import Candidate, Comparison, RowComparison
 from rollbook.compare.flips import Change
 from rollbook.compare.metric_difference import MetricComparison
 from rollbook.report import compare_words as words
-from rollbook.report.status_words import item, labelled
-from rollbook.report.words import shown
+from rollbook.report.status_words import WIDTH, item, labelled
+from rollbook.report.words import shortened, shown
 
 _MARGIN: Final = 11
 _METRICS_SHOWN: Final = 40
+_GAP: Final = 2
+_NAME: Final = 16
+"""A metric's name is never shown in fewer columns; reports in Markdown and JSON have it whole."""
 _FLIPS_SHOWN: Final = 3
 """Of each direction; a report file holds all that are listed."""
 
@@ -79,13 +82,22 @@ def _metrics(comparison: MetricComparison) -> Iterator[str]:
     yield from ["", shown(f"Metrics of {_agents(comparison)}")]
     populations = words.populations_line(comparison)
     yield from item(populations) if populations else []
-    cells = [words.METRIC_HEADINGS, *map(words.metric_cells, comparison.metrics[:_METRICS_SHOWN])]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(words.METRIC_HEADINGS))]
-    for row in cells:
-        yield ("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()
+    yield from _table([words.METRIC_HEADINGS, *map(words.metric_cells, comparison.metrics[:_METRICS_SHOWN])])
     if len(comparison.metrics) > _METRICS_SHOWN:
         yield f"  and {len(comparison.metrics) - _METRICS_SHOWN} more; the report file and --json have all"
     yield f"  Flips by task number: {words.flips_line(comparison.flips)}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows as lines; where lines would be too long, names are shortened unless two became one."""
+    others = [max(map(len, column)) for column in list(zip(*rows, strict=True))[1:]]
+    room = max(_NAME, WIDTH - sum(others) - _GAP * (len(others) + 1))
+    short = [shortened(row[0], room) for row in rows]
+    names = [row[0] if short.count(one) > 1 else one for one, row in zip(short, rows, strict=True)]
+    widths = [max(map(len, names)), *others]
+    for name, row in zip(names, rows, strict=True):
+        cells = zip((name, *row[1:]), widths, strict=True)
+        yield (" " * _GAP + (" " * _GAP).join(cell.ljust(width) for cell, width in cells)).rstrip()
 
 
 def _agents(comparison: MetricComparison) -> str:

@@ -38,6 +38,14 @@ def shown(text: object) -> str:
     )
 
 
+def shortened(text: str, room: int) -> str:
+    """Return `text` in at most `room` columns, its middle left out where it is longer."""
+    if len(text) <= room:
+        return text
+    end = room // 2
+    return f"{text[: room - end - 1]}…{text[len(text) - end :]}"
+
+
 def number(value: float | None) -> str:
     """Return `value` with three decimals, or four digits where those would say nothing; `n/a` for None."""
     if value is None:

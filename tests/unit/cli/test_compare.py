@@ -140,6 +140,18 @@ def test_metrics_say_over_what_either_side_computed_them(runs, tmp_path):
     assert "pass@1/accuracy (%)" in answer.out
 
 
+def test_the_table_of_metrics_fits_80_columns_whatever_metrics_are_called(runs):
+    name = "share_of_the_unit_tests_that_pass_after_the_patch_was_applied"
+    for run in runs:
+        path = aggregated(run)
+        path.write_text(path.read_text().replace("/reward", f"/{name}"))
+    table = evaluated(runs).out.partition("Metrics of")[2].splitlines()
+    assert max(map(len, table)) <= 80
+    assert any(line.startswith("  mean/") and "…" in line for line in table)
+    assert f"mean/{name}" in (runs[1].parent / "compare_report.json").read_text()
+    assert f"mean/{name}".replace("_", "\\_") in (runs[1].parent / "compare_report.md").read_text()
+
+
 def test_runs_that_share_no_task_are_told_what_pairs_them_by_number(tmp_path):
     ours = write(tmp_path / "a", [task(0, [1.0])])
     theirs = write(tmp_path / "b", [task(0, [1.0], params={"input": "other"})])
