@@ -150,6 +150,17 @@ def adopted_manifest(terms: Terms, history: History, paths: RunPaths, clock: Clo
     return replace(manifest, adopted=True, run_id=run_id, unreserved=unreserved)
 
 
+def taken_up(manifest: RunManifest, terms: Terms, history: History) -> RunManifest:
+    """Return the manifest of a folder that had none when a judge was paid for it, with this command's configuration.
+
+    What is there is mixed with what comes no more than in a folder that is adopted first and judged later.
+    """
+    keys = terms.keys(*_agents_and_servers(history.plan.first_lines))
+    again, together = terms.settings.retry_terminal_timeouts, terms.settings.group_scored
+    known = replace(manifest, not_resumable=None, retry_terminal_timeouts=again, group_scored=together)
+    return replace(known, **_identity(keys))
+
+
 def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPaths, rows: Rows) -> Agreed:
     """Return what a run is gone on with; nothing is written.
 

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rollbook.api.batch import check_batch
-from rollbook.api.opening import Addition, Agreed, Terms, adopted_manifest, agreed, fresh_manifest
+from rollbook.api.opening import Addition, Agreed, Terms, adopted_manifest, agreed, fresh_manifest, taken_up
 from rollbook.api.options import most_at_once, plan_options, prompt_of, sources_of
 from rollbook.api.provenance import session_entry
 from rollbook.api.request import EvaluationRequest
@@ -54,6 +54,10 @@ from rollbook.verbs.prepare import planned_rows
 from rollbook.verbs.stale_reports import forget_reports
 
 _LINES_AT_ONCE: Final = 1000
+_AS_THEY_ARE: Final = (
+    "its rows are taken as they are, and its plan stands: what this command says of rows, prompts and settings was not "
+    "compared"
+)
 """So many lines of a plan are looked at in a few milliseconds."""
 
 
@@ -174,15 +178,15 @@ class Session:
         return Planned(self.standings.tasks(), rollouts, owed, lambda: self._go_on(found.addition))
 
     def _agreed(self, history: History) -> Agreed:
-        if history.manifest is None:
-            note = (
-                "the folder has no manifest; its rows are taken as they are, and its plan stands: what this command "
-                "says of rows, prompts and settings was not compared"
-            )
-            manifest = adopted_manifest(self.terms, history, self.run.paths, self.clock)
-            return Agreed(manifest, [note], [], Addition())
-        self._check_plan(history.manifest, history.plan.rollouts)
-        return agreed(history.manifest, self.terms, history, self.run.paths, self._fresh_rows)
+        manifest = history.manifest
+        if manifest is None:
+            adopted = adopted_manifest(self.terms, history, self.run.paths, self.clock)
+            return Agreed(adopted, [f"the folder has no manifest; {_AS_THEY_ARE}"], [], Addition())
+        self._check_plan(manifest, history.plan.rollouts)
+        if manifest.was_judged_first:
+            note = f"the folder had no manifest when a judge was paid for it; {_AS_THEY_ARE}"
+            return Agreed(taken_up(manifest, self.terms, history), [note], [], Addition())
+        return agreed(manifest, self.terms, history, self.run.paths, self._fresh_rows)
 
     def _go_on(self, addition: Addition) -> None:
         paths = self.run.paths

@@ -104,6 +104,12 @@ class RunManifest(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.merged) or IMPORTED in self.others
 
     @property
+    def was_judged_first(self) -> bool:
+        """Whether a judge was paid for its answers before anything was known of how they were collected."""
+        judged = self.adopted and self.not_resumable is not None and not self.configuration_keys
+        return judged and self.reverified is None and not self.was_run_elsewhere
+
+    @property
     def session(self) -> int:
         """The number of the latest session, 0 before the first."""
         return self.sessions[-1].number if self.sessions else 0

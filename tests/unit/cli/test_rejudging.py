@@ -177,6 +177,24 @@ def test_a_resume_of_the_run_goes_on_after_its_judge_was_paid(folder):
         assert folder.sent == []
 
 
+def test_a_folder_that_had_no_manifest_when_its_judge_was_paid_is_gone_on_with_as_any_without_one(folder):
+    with verifying(judge_is_down([1, 2])) as stub:
+        held_run(folder, stub)
+        lost = rows_of(folder.results)[0]["_ng_task_index"]
+        folder.results.write_bytes(folder.results.read_bytes().partition(b"\n")[2])
+        for name in ("manifest.json", "manifest.log"):
+            (folder.folder / f"r_{name}").unlink()
+        reverified(stub, folder.output, None, *APPEND)
+        judged, asked = folder.told_manifest(), len(stub.requests)
+        resumed = folder.run_unread(stub, "--resume")
+        assert resumed.code == 0, resumed.text
+        assert "had no manifest when a judge was paid for it" in " ".join(resumed.err.split())
+        assert [row["_ng_task_index"] for row in stub.requests[asked:]] == [lost]
+    manifest = folder.told_manifest()
+    assert (manifest["run_id"], manifest["not_resumable"]) == (judged["run_id"], None)
+    assert (folder.status()["coverage"]["scored"], folder.status()["state"]) == (4, "finished")
+
+
 def test_the_mean_that_is_shown_is_that_of_the_run(folder):
     with verifying(judge_is_down([1, 2]), verify=lambda _row: {"reward": 0.5}) as stub:
         held_run(folder, stub)
