@@ -11,7 +11,7 @@ Source: servers.md §5.1.
 from collections.abc import Iterator, KeysView
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, SerializeAsAny, Tag
 
 
 class WireModel(BaseModel):
@@ -157,6 +157,7 @@ NeMoGymInputContentPart = Annotated[
     | Annotated[NeMoGymResponseOutputRefusal, Tag("refusal")]
     | Annotated[OtherPart, Tag("other")],
     Discriminator(part_tag),
+    SerializeAsAny(),
 ]
 NeMoGymResponseInputMessageContentList = list[NeMoGymInputContentPart]
 
@@ -169,6 +170,7 @@ def text_or_list(value: Any) -> str:
 NeMoGymMessageContent = Annotated[
     Annotated[str, Tag("text")] | Annotated[NeMoGymResponseInputMessageContentList, Tag("list")],
     Discriminator(text_or_list),
+    SerializeAsAny(),
 ]
 NeMoGymOutputContentPart = Annotated[
     NeMoGymResponseOutputText | NeMoGymResponseOutputRefusal, Field(discriminator="type")

@@ -10,7 +10,7 @@ Source: servers.md §5.1.
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic import ConfigDict, Discriminator, Field, SerializeAsAny, Tag, field_validator
 
 from rollbook.servers.openai.openai_items import (
     NeMoGymFunctionCallOutput,
@@ -78,7 +78,9 @@ class NeMoGymResponseCreateParamsNonStreaming(WireModel):
     background: bool | None = None
     include: list[str] | None = None
     input: Annotated[
-        Annotated[str, Tag("text")] | Annotated[NeMoGymResponseInput, Tag("list")], Discriminator(text_or_list)
+        Annotated[str, Tag("text")] | Annotated[NeMoGymResponseInput, Tag("list")],
+        Discriminator(text_or_list),
+        SerializeAsAny(),
     ]
     instructions: str | None = None
     max_output_tokens: int | None = None

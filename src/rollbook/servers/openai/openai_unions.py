@@ -11,7 +11,7 @@ Source: servers.md §5.1.
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Tag
+from pydantic import Discriminator, SerializeAsAny, Tag
 
 from rollbook.servers.openai.openai_items import (
     NeMoGymEasyInputMessage,
@@ -135,6 +135,7 @@ NeMoGymResponseInputItem = Annotated[
         custom_error_type="input_item_type",
         custom_error_message="an input item needs a `type` (or a `role`) that says what it is",
     ),
+    SerializeAsAny(),
 ]
 NeMoGymResponseOutputItem = Annotated[
     _ITEM,
@@ -143,5 +144,6 @@ NeMoGymResponseOutputItem = Annotated[
         custom_error_type="output_item_type",
         custom_error_message="an output item needs a `type` that says what it is",
     ),
+    SerializeAsAny(),
 ]
 NeMoGymResponseInput = list[NeMoGymResponseInputItem]
