@@ -2,6 +2,7 @@
 
 Rules:
 * What a condition dropped, and what it could not decide, stands beside what it kept.
+* A mean over tasks stands beside its standard error; of a single task there is none.
 * pass@k names how many tasks it is the mean of, and how many have too few rollouts for it.
 
 Source: collection.md §9.4; case RC-74.
@@ -45,10 +46,12 @@ def _label_lines(totals: LabelTotals) -> Iterator[str]:
     mean = "no reward" if totals.mean_reward is None else f"mean reward {totals.mean_reward:.4f}{_error(totals)}"
     zeros = f", {totals.zeros} failed and count as 0" if totals.zeros else ""
     yield f"  {mean}, {totals.scored} scored{zeros}"
+    errors = totals.pass_errors()
     for k, (rate, tasks) in totals.pass_rates().items():
         few, rollouts = totals.tasks - tasks, "1 rollout" if k == 1 else f"{k} rollouts"
         said = f" ({few} of {totals.tasks} tasks have fewer than {rollouts} and are not in it)" if few else ""
-        yield f"  pass@{k} {rate:.4f} over {tasks} tasks{said}"
+        error = f" ± {errors[k]:.4f}" if k in errors else ""
+        yield f"  pass@{k} {rate:.4f}{error} over {tasks} tasks{said}"
 
 
 def _error(totals: LabelTotals) -> str:
@@ -81,7 +84,7 @@ def profile_json(profile: Profile) -> JsonObject:
 
 
 def _agent_json(totals: LabelTotals) -> JsonObject:
-    rates = totals.pass_rates().items()
+    rates, errors = totals.pass_rates().items(), totals.pass_errors()
     headline = totals.headline()
     return {
         "agent": totals.label,
@@ -98,7 +101,14 @@ def _agent_json(totals: LabelTotals) -> JsonObject:
         "standard_error": headline.observed.standard_error,
         "interval_95": None if headline.interval is None else [headline.interval.low, headline.interval.high],
         "pass_at_k": [
-            {"k": k, "value": rate, "tasks": tasks, "short_tasks": totals.tasks - tasks} for k, (rate, tasks) in rates
+            {
+                "k": k,
+                "value": rate,
+                "standard_error": errors.get(k),
+                "tasks": tasks,
+                "short_tasks": totals.tasks - tasks,
+            }
+            for k, (rate, tasks) in rates
         ],
     }
 

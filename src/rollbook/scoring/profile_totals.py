@@ -8,6 +8,7 @@ Rules:
 Source: collection.md §9.4; case RC-74.
 """
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,6 +48,7 @@ class LabelTotals:
     _ends: "array[int]" = field(default_factory=lambda: array("Q"))
     _alike: Counter[tuple[int, int]] = field(default_factory=Counter)
     _sums: dict[int, float] = field(default_factory=dict)
+    _squares: dict[int, float] = field(default_factory=dict)
     _tasks_of: Counter[int] = field(default_factory=Counter)
 
     def add(self, task: Task[Any]) -> None:
@@ -76,6 +78,7 @@ class LabelTotals:
         others = {k: rate for k in self.other_ks if (rate := rates.pass_at(k)) is not None}
         for k, rate in (rates.shown() | others).items():
             self._sums[k] = self._sums.get(k, 0.0) + rate * tasks
+            self._squares[k] = self._squares.get(k, 0.0) + rate * rate * tasks
             self._tasks_of[k] += tasks
 
     def headline(self) -> Headline:
@@ -99,6 +102,15 @@ class LabelTotals:
             self._add_rates(TaskRates((1.0,) * correct + (0.0,) * (n - correct), n), tasks)
         self._alike.clear()
         return {k: (self._sums[k] / self._tasks_of[k], self._tasks_of[k]) for k in sorted(self._sums)}
+
+    def pass_errors(self) -> Mapping[int, float]:
+        """Return the standard error of each of `pass_rates`, over tasks; none of a single task, nor of huge rewards."""
+        found = {}
+        for k, (mean, tasks) in self.pass_rates().items():
+            spread = self._squares[k] / tasks - mean * mean
+            if tasks > 1 and math.isfinite(spread):
+                found[k] = math.sqrt(max(0.0, spread) / (tasks - 1))
+        return found
 
 
 @dataclass(slots=True)

@@ -2,6 +2,8 @@
 
 Rules:
 * Only what stands is counted; `retries/*` alone count what it took.
+* `coverage/scored` counts rollouts that have a result, masked and unscored ones among them. A failure that counts as
+  zero has none: it is in `coverage/missing` and in `coverage/failed/*` here, and imputed in the reports of scores.
 * Names and classes that data make up are bounded: the first ones are kept, the rest share a bucket.
 
 Source: collection.md §3.9, §6.6, §21.28.

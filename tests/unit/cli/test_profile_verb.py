@@ -26,7 +26,7 @@ def test_a_profile_tells_pass_rates_what_was_kept_and_where_it_lies(run, capsys)
     said = capsys.readouterr().out
 
     assert "a: 3 tasks, 3 complete, 0 partial, 0 missing; 12 of 12 rollouts (100.0 %)" in said
-    assert "pass@2 0.6111 over 3 tasks" in said
+    assert "pass@2 0.6111 ± 0.3093 over 3 tasks" in said
     assert "Kept 1 of 3 tasks for which pass@4>=0.5 and mean<0.9" in said
     assert "2 dropped because it does not hold" in said
     assert str(run.parent / "r_reward_profiling.jsonl") in said
@@ -46,7 +46,13 @@ def test_tasks_with_too_few_samples_are_told_in_text_and_json(run, capsys):
     assert exit_code_of([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["keep"]["undefined"] == {"pass@4 of fewer than 4 rollouts": 1}
-    assert told["agents"][0]["pass_at_k"][2] == {"k": 4, "value": 0.5, "tasks": 2, "short_tasks": 1}
+    assert told["agents"][0]["pass_at_k"][2] == {
+        "k": 4,
+        "value": 0.5,
+        "standard_error": 0.5,
+        "tasks": 2,
+        "short_tasks": 1,
+    }
 
 
 @pytest.mark.parametrize(

@@ -199,8 +199,10 @@ def test_a_mean_stands_beside_its_clustered_error_and_a_single_task_has_none(tmp
     found = profiled(write_run(tmp_path / "three" / "r.jsonl", plan, results))
     assert found.labels[0].headline().observed.standard_error == pytest.approx(1 / 3)
     assert "mean reward 0.6667 ± 0.3333 (clustered by task, 95 % interval [" in profile_text(found)
+    assert "pass@1 0.6667 ± 0.3333 over 3 tasks" in profile_text(found)
     alone = profiled(write_run(tmp_path / "one" / "r.jsonl", plan[:2], results[:2]))
     assert "mean reward 0.0000, 2 scored" in profile_text(alone)
+    assert "pass@1 0.0000 over 1 tasks" in profile_text(alone)
 
 
 def test_a_condition_may_speak_of_what_is_missing(hard_and_easy):
