@@ -10,7 +10,6 @@ Source: servers.md §7.3 (7).
 
 import logging
 import math
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -18,19 +17,42 @@ from typing import Any, Final
 from rollbook import MissingPackageError
 
 _LOG = logging.getLogger(__name__)
-_TAG: Final = re.compile(r"<answer>\s*(.*?)\s*</answer>", re.DOTALL)
-_BOX: Final = re.compile(r"\\boxed\{([^}]+)\}")
+_OPENED, _CLOSED = "<answer>", "</answer>"
+_BOX: Final = "\\boxed{"
 
 Score = Callable[[str | None, Mapping[str, Any]], float]
 
 
 def extracted_answer(text: str) -> str:
-    """Return what `text` answers: the last tag, else the first box, else all of it."""
-    tags = _TAG.findall(text)
-    if tags:
-        return str(tags[-1])
-    box = _BOX.search(text)
-    return box[1] if box else text
+    """Return what `text` answers: the last tag, else the first box that is not empty, else all of it."""
+    tagged = _last_tagged(text)
+    if tagged is not None:
+        return tagged
+    return _first_boxed(text) or text
+
+
+def _last_tagged(text: str) -> str | None:
+    """Return what the last pair of tags holds; each tag is looked for once, however many stay open."""
+    found, start = None, text.find(_OPENED)
+    while start >= 0:
+        first = start + len(_OPENED)
+        end = text.find(_CLOSED, first)
+        if end < 0:
+            break
+        found = text[first:end].strip()
+        start = text.find(_OPENED, end)
+    return found
+
+
+def _first_boxed(text: str) -> str | None:
+    start = text.find(_BOX)
+    while start >= 0:
+        first = start + len(_BOX)
+        end = text.find("}", first)
+        if end != first:
+            return text[first:end] if end > first else None
+        start = text.find(_BOX, end)
+    return None
 
 
 def require_generators() -> None:

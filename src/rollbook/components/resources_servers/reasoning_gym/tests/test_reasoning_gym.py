@@ -34,6 +34,12 @@ def test_the_answer_is_the_last_tag_else_the_first_box_else_everything(text, ans
     assert scoring.extracted_answer(text) == answer
 
 
+@pytest.mark.parametrize("opened", ["<answer>", "\\boxed{", "\\boxed{}", "<answer> \n"])
+def test_many_tags_and_boxes_that_stay_open_are_read_in_one_pass(opened):
+    assert scoring.extracted_answer(opened * 500_000) == opened * 500_000
+    assert scoring.extracted_answer(opened * 500_000 + "</answer>\\boxed{7}<answer>8</answer>") == "8"
+
+
 @pytest.mark.parametrize("read", [example_rows, shared_rows])
 async def test_the_answer_of_a_row_scores_one_in_every_form(read):
     for row in read(NAME):
