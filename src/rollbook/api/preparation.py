@@ -21,15 +21,20 @@ from omegaconf import DictConfig
 from rollbook.config.collection import E2ERolloutCollectionConfig, RolloutCollectionConfig
 from rollbook.config.dataset_preparation import DatasetPreparationConfig
 from rollbook.config.datasets import HuggingFaceSource
+from rollbook.config.hub_token import get_hf_token
+from rollbook.config.key_names import HF_TOKEN_KEY_NAME
 from rollbook.config.missing import resolved
+from rollbook.config.roots import resolve_read_path
 from rollbook.config.settings import settings_from
 from rollbook.dispatch.stop import Stop
 from rollbook.errors import ConfigError, RunStoppedError
 from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.run import Run
 from rollbook.ledger.whole_file import whole_file
+from rollbook.verbs.collated import CollatedDataset
 
 _FOLDER: Final = "preprocessed_datasets"
+_CURE: Final = "to prepare them anew, leave out reuse_existing_data_preparation"
 Fetch = Callable[[HuggingFaceSource, str, Path], None]
 
 
@@ -59,6 +64,8 @@ class _MadeOf(msgspec.Struct, frozen=True):
     num_repeats: int
     rows: int
     sha256: str
+    prompt: str | None = None
+    prompt_sha256: str | None = None
 
 
 class _Made(msgspec.Struct, frozen=True):
@@ -85,9 +92,9 @@ def end_to_end(
     given = asked.model_dump(exclude_unset=True, exclude={"split", "reuse_existing_data_preparation"})
     prompt = known.pop("prompt_config", None)
     settings = settings_from(RolloutCollectionConfig, {**known, **given, "input_jsonl_fpath": str(path)})
-    token = known.get("hf_token")
     how = settings_from(DatasetPreparationConfig, known)
     reuse = asked.reuse_existing_data_preparation
+    token = known.get(HF_TOKEN_KEY_NAME) or get_hf_token()
     return settings, SplitPreparation(
         asked.split, path, how, reuse, None if token is None else str(token), None if prompt is None else str(prompt)
     )
@@ -152,10 +159,7 @@ def _prepared(cfg: DictConfig, preparation: SplitPreparation, go_on: Callable[[]
     )
     collated = collate(cfg, request)
     (made,) = collated.types
-    parts = tuple(
-        _MadeOf(one.name, one.instance, str(one.path), one.num_repeats, one.rows, sha256_of(one.path))
-        for one in made.datasets
-    )
+    parts = tuple(map(_made_of, made.datasets))
     now = _Made(made.type, sha256_of(made.path), made.rows, parts)
     with whole_file(preparation.record) as file:
         file.write(msgspec.json.format(msgspec.json.encode(now)) + b"\n")
@@ -186,11 +190,21 @@ def _changes(preparation: SplitPreparation, made: _Made | None) -> Iterator[str]
     if sha256_of(preparation.path) != made.sha256:
         yield f"{preparation.path} was changed since it was prepared; it is used as it is"
     for one in made.datasets:
-        source = Path(one.path)
-        if not source.is_file():
-            yield f"{source}, of which rows were prepared, is gone"
-        elif sha256_of(source) != one.sha256:
-            yield (
-                f"{source} changed since its rows were prepared; to prepare them anew, leave out "
-                "reuse_existing_data_preparation"
-            )
+        if preparation.prompt_config is not None and preparation.prompt_config != one.prompt:
+            yield f"the rows of {one.name} were prepared with another prompt than {preparation.prompt_config}; {_CURE}"
+        for name, digest in ((one.path, one.sha256), (one.prompt, one.prompt_sha256)):
+            if name is not None and _digest_of(name) != digest:
+                yield f"{name} changed since rows were prepared of it, or is gone; {_CURE}"
+
+
+def _made_of(one: CollatedDataset) -> _MadeOf:
+    digest = None if one.prompt is None else _digest_of(one.prompt)
+    return _MadeOf(
+        one.name, one.instance, str(one.path), one.num_repeats, one.rows, sha256_of(one.path), one.prompt, digest
+    )
+
+
+def _digest_of(name: str) -> str | None:
+    """Return the digest of a file that is read; None where it is not there."""
+    path = resolve_read_path(name, Path.is_file)
+    return sha256_of(path) if path.is_file() else None

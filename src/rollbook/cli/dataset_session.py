@@ -17,6 +17,7 @@ from rollbook.cli.configuration import given_values, resolved_configuration
 from rollbook.cli.dataset_gitlab import refuse_gitlab
 from rollbook.cli.terminal import note, say, say_json
 from rollbook.config.dataset_commands import CollateConfig, DownloadConfig, UploadConfig
+from rollbook.config.hub_token import get_hf_token
 from rollbook.config.roots import require_read_path
 from rollbook.config.settings import settings_from
 from rollbook.errors import ConfigError
@@ -140,7 +141,7 @@ def _repo_of(config: UploadConfig) -> str:
 
 
 def _token(configured: object) -> str | None:
-    return None if configured is None else str(configured)
+    return str(configured) if configured else get_hf_token()
 
 
 def _times(repeats: int) -> str:

@@ -34,6 +34,7 @@ from rollbook.verbs.collate_metrics import (
     save_metrics,
     told_conflict,
 )
+from rollbook.verbs.collated import Collated, CollatedDataset, CollatedType
 from rollbook.verbs.dataset_metrics import DatasetMetrics
 
 Mode = Literal["train_preparation", "example_validation"]
@@ -66,33 +67,6 @@ class CollateRequest(msgspec.Struct, frozen=True):
     prompt_config: str | None = None
     fetch: Fetch | None = None
     go_on: Callable[[], None] = _go_on
-
-
-class CollatedDataset(msgspec.Struct, frozen=True):
-    """A data set that went into a file: how many rows it holds, and how often each was written."""
-
-    name: str
-    instance: str
-    path: Path
-    rows: int
-    num_repeats: int
-
-
-class CollatedType(msgspec.Struct, frozen=True):
-    """One file of rows, of the data sets of one type."""
-
-    type: str
-    path: Path
-    metrics: Path
-    rows: int
-    datasets: tuple[CollatedDataset, ...]
-
-
-class Collated(msgspec.Struct, frozen=True):
-    """What a collation came to."""
-
-    types: tuple[CollatedType, ...]
-    notes: tuple[str, ...] = ()
 
 
 def collate(cfg: DictConfig, request: CollateRequest) -> Collated:
@@ -144,7 +118,14 @@ class _Collation:
                 DatasetRows(self._cfg, declared, file, self._request.validation), making, first, totals
             )
             datasets.append(
-                CollatedDataset(declared.entry.name, declared.instance, file, rows, declared.entry.num_repeats)
+                CollatedDataset(
+                    declared.entry.name,
+                    declared.instance,
+                    file,
+                    rows,
+                    declared.entry.num_repeats,
+                    declared.entry.prompt_config,
+                )
             )
         told = self._stack.enter_context(made_aside(metrics_path(path)))
         self.making.append(told)
@@ -175,7 +156,8 @@ class _Collation:
         """Refuse rows at fault, and then rows that are not what their metrics say."""
         if self._problems:
             raise InputError("\n".join(["rows that cannot be collated:", *self._problems]))
-        told = [] if self._request.overwrite_conflicts else list(self._conflicts())
+        of_own_prompts = self._request.prompt_config is None
+        told = list(self._conflicts()) if of_own_prompts and not self._request.overwrite_conflicts else []
         if told:
             raise ConfigError("\n".join(told))
 

@@ -71,8 +71,9 @@ def test_a_split_is_made_ready_collected_and_gone_on_with(gym):
     code, err = gym()
     assert (code, "--resume" in err) == (1, True)
     ask(3)
-    code, err = gym("--resume", "++reuse_existing_data_preparation=true")
-    assert (code, "t.jsonl changed since its rows were prepared" in err) == (0, True), err
+    code, err = gym("--resume", "++reuse_existing_data_preparation=true", "--prompt-config", "p.yaml")
+    assert (code, "t.jsonl changed since rows were prepared of it" in err) == (0, True), err
+    assert "the rows of t were prepared with another prompt than p.yaml" in err
     code, err = gym("--resume")
     assert (code, "holds other rows than when it was prepared before" in err) == (0, True), err
     assert len(read_rows("out/r.jsonl")) == 6

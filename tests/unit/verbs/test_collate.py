@@ -92,6 +92,16 @@ def test_a_prompt_template_that_is_asked_for_takes_the_place_of_the_data_sets_ow
     assert read_rows("out/train.jsonl")[0]["responses_create_params"]["input"][0]["content"] == "Work out 1+1."
 
 
+def test_rows_with_another_prompt_than_their_own_contradict_no_metrics():
+    write_rows(Path("data/t.jsonl"), [{"question": "1+1"}])
+    Path("prompt.yaml").write_text("user: What is {question}?\n")
+    Path("other.yaml").write_text("user: Say, please, what {question} is.\n")
+    collated({**TRAIN, "prompt_config": "prompt.yaml"})
+    collated({**TRAIN, "prompt_config": "prompt.yaml"}, prompt_config="other.yaml", beside=False)
+    with pytest.raises(ConfigError, match="t_metrics"):
+        collated({**TRAIN, "prompt_config": "other.yaml"})
+
+
 def test_rows_of_a_task_set_become_episode_tasks():
     write_rows(Path("data/t.jsonl"), [question("1+1", answer="2"), {"task_id": "b"}])
     collated({**TRAIN, "taskset": "adding"})
