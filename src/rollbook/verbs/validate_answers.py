@@ -44,9 +44,14 @@ async def answers_checked(verifier: Verifier, rows: Iterable[SourceRow]) -> Chec
     looked_at = f"{len(checked.cases)} cases of {fixture.cases_path}"
     if not callable(gold):
         return Check(_NAME, several(found), looked_at, f"the rows' own answers: {place} exports no {GOLD}")
-    asked, wrong = await _rows_asked(verifier, fixture, gold, list(islice(rows, _MOST_ROWS)))
+    given = list(islice(rows, _MOST_ROWS))
+    asked, wrong = await _rows_asked(verifier, fixture, gold, given)
     looked_at += f", the gold and the empty answer of {asked} rows" if asked else ""
-    return Check(_NAME, several([*found, *wrong]), looked_at, "" if asked else f"no row has a {GOLD}")
+    return Check(_NAME, several([*found, *wrong]), looked_at, "" if asked else _unasked(given))
+
+
+def _unasked(rows: Sequence[SourceRow]) -> str:
+    return f"{GOLD} knows no answer to any row" if rows else "there are no rows whose gold answers could be asked about"
 
 
 async def _rows_asked(

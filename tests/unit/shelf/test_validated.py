@@ -1,0 +1,47 @@
+"""Every environment of the shelf, held to what `gym env validate` checks."""
+
+import asyncio
+import sys
+
+import pytest
+
+from rollbook.config.catalog import Shelf, shelf_entries
+from rollbook.config.roots import PARENT_DIR
+from rollbook.verbs.validate import validated
+
+ASKED_IN_SESSIONS_OR_BY_JUDGES = {
+    "blackjack",
+    "equivalence_llm_judge",
+    "example_mcp_weather",
+    "example_session_state_mgmt",
+    "example_single_tool_call",
+    "hotpotqa_qa",
+    "math_with_code",
+    "office",
+    "wordle",
+}
+ENVIRONMENTS = {entry.name: entry.path for entry in shelf_entries(Shelf.ENVIRONMENT, [PARENT_DIR])}
+BENCHMARKS = {entry.name: entry.path for entry in shelf_entries(Shelf.BENCHMARK, [PARENT_DIR])}
+
+
+@pytest.fixture(autouse=True)
+def import_path_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = list(sys.path)
+    yield
+    sys.path[:] = path
+
+
+@pytest.mark.parametrize("name", sorted(ENVIRONMENTS))
+def test_an_environment_is_valid_and_its_verifier_checked_where_no_session_or_judge_is_needed(name):
+    found = asyncio.run(validated(ENVIRONMENTS[name] / "manifest.yaml", name))
+    wrong = [str(finding) for check in found.checks for finding in check.findings]
+    assert wrong == []
+    assert found.is_valid(strict=name not in ASKED_IN_SESSIONS_OR_BY_JUDGES)
+
+
+@pytest.mark.parametrize("name", sorted(BENCHMARKS))
+def test_a_benchmark_is_valid_before_its_rows_are_prepared(name):
+    found = asyncio.run(validated(BENCHMARKS[name] / "manifest.yaml", name))
+    assert [str(finding) for check in found.checks for finding in check.findings] == []
+    assert found.is_valid()
