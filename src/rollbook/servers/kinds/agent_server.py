@@ -186,6 +186,8 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
 
     def url_path_for_run(self, url_path: str, body: BaseModel | Mapping[str, object]) -> str:
         """Return `url_path` behind the prefix of the rollout that `body` names, where model calls are observed."""
+        if not self._model_call_capture_enabled():
+            return url_path
         return self._prefixed(url_path, rollout_id_from_run(body) or current_rollout_id())
 
     def url_path_for_request(self, url_path: str, request: Request) -> str:

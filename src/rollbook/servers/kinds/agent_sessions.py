@@ -15,7 +15,7 @@ Source: servers.md §3.8.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -168,17 +168,17 @@ class AgentSessions:
                 self._keep_receipt(session, body, await _cleaned_up(session, body, hook))
             return session.receipt or AgentCloseSessionResponse(agent_session_id=name)
 
-    @asynccontextmanager
-    async def active(self, cookie: str | None) -> AsyncIterator[AgentSessionState | None]:
+    def active(self, cookie: str | None) -> AbstractAsyncContextManager[AgentSessionState | None]:
         """Hold the session that `cookie` is bound to, and give its state; None for a request outside of a session.
 
         Raises:
             HTTPException: 409; the session is closed, closing, half set up, or forgotten.
 
         """
-        if cookie is None:
-            yield None
-            return
+        return nullcontext() if cookie is None else self._open(cookie)
+
+    @asynccontextmanager
+    async def _open(self, cookie: str) -> AsyncIterator[AgentSessionState]:
         self._refuse_cookie(cookie, cookie)
         self._sessions[cookie].refuse_unless_open(cookie)
         async with self._held(cookie) as session:

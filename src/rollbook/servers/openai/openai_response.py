@@ -57,7 +57,7 @@ def replayed(item: Any) -> Any:
     if item.get("role", "assistant") != "assistant" and item.get("type", "message") == "message":
         return item
     fields = _fields_of(item)
-    if fields is None or all(key in fields and value is not None for key, value in item.items()):
+    if fields is None or (fields.issuperset(item) and None not in item.values()):
         return item
     return {key: value for key, value in item.items() if key in fields and value is not None}
 

@@ -80,7 +80,8 @@ class LegacyAgentServer(SimpleServer):
                 url_path=apply_rollout_prefix(url_path, current_rollout_id()),
                 data=await request.body(),
                 headers={
-                    name.decode("latin-1"): value.decode("latin-1") for name, value in passed_on(request.headers.raw)
+                    name.decode("latin-1"): value.decode("latin-1")
+                    for name, value in passed_on(request.scope["headers"])
                 },
                 allow_redirects=False,
                 _streamed=True,
@@ -112,8 +113,7 @@ async def as_it_arrives(reply: ClientResponse) -> Response:
 
 def passed_on(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Return the headers that are not about one connection alone, names in lower case."""
-    named = [(name.lower(), value) for name, value in headers]
-    return [(name, value) for name, value in named if name not in HOP_BY_HOP]
+    return [(key, value) for name, value in headers if (key := name.lower()) not in HOP_BY_HOP]
 
 
 async def chunks(reply: ClientResponse) -> AsyncIterator[bytes]:
