@@ -26,6 +26,8 @@ def test_pass_at_k_is_told_only_of_tasks_with_k_samples_and_the_others_are_count
     _, told = profiled(capsys, run_of(tmp_path, [[0, 0], [1, 0, 0, 0], [1]]), "--keep", "pass@5 >= 0")
 
     [label] = told["agents"]
+    errors = [rate.pop("standard_error") for rate in label["pass_at_k"]]
+    assert errors == [pytest.approx(0.30046, abs=1e-5), pytest.approx(0.25), None]
     assert label["pass_at_k"] == [
         {"k": 1, "value": pytest.approx(1.25 / 3), "tasks": 3, "short_tasks": 0},
         {"k": 2, "value": 0.25, "tasks": 2, "short_tasks": 1},
