@@ -82,7 +82,9 @@ def note_problems(shown: Sequence[Listed]) -> None:
     """Tell on standard error which manifests cannot be read, and why."""
     for one in shown:
         if one.problem:
-            note(one.problem)
+            first, *others = one.problem.splitlines()
+            more = f" (and {len(others)} more: gym env validate {one.entry.name})" if others else ""
+            note(f"{first}{more}")
 
 
 def _named(entries: Sequence[CatalogEntry], wanted: str, what: str) -> CatalogEntry:

@@ -19,6 +19,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rollbook.config.names import CONFIG_PATHS_KEY, COPY_KEY, INHERIT_KEY
+from rollbook.config.placed_yaml import refuse_expansion
 from rollbook.config.recursion import as_deep_as_usual
 from rollbook.config.roots import require_read_path
 from rollbook.config.tree import Path, Tree, at, children, dotted, walk
@@ -81,6 +82,7 @@ def read_yaml(path: FilePath) -> DictConfig:
     """
     try:
         with as_deep_as_usual():
+            refuse_expansion(path)
             loaded = OmegaConf.load(path)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark

@@ -21,6 +21,7 @@ Place = tuple[str | int, ...]
 """Where a value lies in a document: keys and indices, from the top."""
 _MOST_BYTES: Final = 1 << 20
 _DEEPEST: Final = 40
+_MOST_VALUES: Final = 200_000
 
 
 class PlacedYaml(msgspec.Struct, frozen=True):
@@ -59,6 +60,34 @@ def read_placed_yaml(path: Path, what: str) -> PlacedYaml:
         found = "nothing" if tree is None else "a list" if isinstance(tree, list) else "one value"
         raise ConfigError(f"{path} holds {found}; {what} is a mapping: write `field: value` lines")
     return PlacedYaml(path, tree, dict(_lines(path, node, ())))
+
+
+def refuse_expansion(path: Path) -> None:
+    """Refuse a file in which aliases stand for more values than a configuration has, before anything expands them.
+
+    Raises:
+        ConfigError: it does; a file that cannot be read as YAML is left to who reads it.
+
+    """
+    data = path.read_bytes() if path.is_file() else b""
+    if b"*" not in data or b"&" not in data:
+        return
+    try:
+        node = yaml.compose(data, yaml.SafeLoader)
+        count = _expanded(node, {}) if node is not None else 0
+    except (yaml.YAMLError, RecursionError):
+        return
+    if count > _MOST_VALUES:
+        raise ConfigError(f"{path}: its aliases (*name) stand for more than {_MOST_VALUES} values; write fewer of them")
+
+
+def _expanded(node: yaml.Node, known: dict[int, int]) -> int:
+    """Return how many values a node stands for once its aliases are written out."""
+    if id(node) not in known:
+        inner = node.value if isinstance(node.value, list) else []
+        parts = [part for item in inner for part in (item if isinstance(item, tuple) else (item,))]
+        known[id(node)] = 1 + sum(_expanded(part, known) for part in parts)
+    return known[id(node)]
 
 
 def _text(path: Path) -> str:
