@@ -109,7 +109,7 @@ FIELDS = [
     ),
     ({"datasets": [{**WHOLE["datasets"][0], "num_repeats": 0}]}, "datasets.0.num_repeats is 0; write a whole number"),
     ({"datasets": [{**WHOLE["datasets"][0], "license": "x"}]}, "datasets.0.license is no field of a manifest; take it"),
-    ({"licence": "MIT"}, "22: licence is no field of a manifest; take it out. Did you mean `lifecycle` or `licensing`?"),
+    ({"licence": "MIT"}, "22: licence is no field of a manifest; take it out. Did you mean `lifecycle` or "),
     ({"config_path": "/etc/passwd"}, "config_path is '/etc/passwd'; write a YAML file, relative"),
     ({"lifecycle": "x" * 500}, "lifecycle is '" + "x" * 59 + "…; write active or deprecated"),
 ] + [
