@@ -428,10 +428,10 @@ from rollbook.servers.kinds.trajectory import (
     TrajectoryToolCall,
     TrajectoryTurn,
 )
-from rollbook.servers.kinds.untrusted import untrusted_json as untrusted_json
 from rollbook.servers.kinds.unserved import (
     unserved_server,
 )
+from rollbook.servers.kinds.untrusted import untrusted_json as untrusted_json
 from rollbook.servers.kinds.verifier_exercise import (
     VerifierCaseResult,
     exercise_verifier_fixture,
