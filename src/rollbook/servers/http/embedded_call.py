@@ -75,7 +75,7 @@ class _Exchange:
     The application runs in it as a block, in its own `task`.
     """
 
-    __slots__ = ("begun", "body", "chunks", "given", "headers", "heard", "reply", "running", "status", "task")
+    __slots__ = ("body", "chunks", "given", "headers", "heard", "reply", "running", "status", "task")
 
     def __init__(
         self,
@@ -86,7 +86,6 @@ class _Exchange:
         self.body = body
         self.running = running
         self.task: asyncio.Task[None] | None = None
-        self.begun = False
         self.given = False
         self.status = 0
         self.headers: RawHeaders = []
@@ -130,17 +129,28 @@ class _Exchange:
         except TimeoutError as error:
             raise SocketTimeoutError("Timeout on reading data from socket") from error
 
-    def __enter__(self) -> None:
-        self.begun = True
+    def runs_in(self, task: "asyncio.Task[None]") -> None:
+        """Have `task` settle the call, also where it is cancelled before its first step and never enters the block."""
+        self.task = task
+        self.running.add(task)
+        task.add_done_callback(self.end)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+    def end(self, task: "asyncio.Task[None] | None") -> None:
         """Count the application out, and settle a call of which it ended without a whole reply."""
-        if isinstance(error, GeneratorExit):
-            return False
-        if self.task is not None:
-            self.running.discard(self.task)
+        if task is not None:
+            self.running.discard(task)
         if not self.reply.done():
             self._settle()
+
+    def __enter__(self) -> None:
+        if self.task is not None:
+            self.task.remove_done_callback(self.end)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        """End the call, unless the application is thrown away unfinished: then its caller is, too."""
+        if isinstance(error, GeneratorExit) and asyncio.current_task(self.reply.get_loop()) is not self.task:
+            return False
+        self.end(self.task)
         if error is None or isinstance(error, asyncio.CancelledError):
             return False
         _LOG.error("an application of this process raised outside of its reply", exc_info=error)
@@ -223,14 +233,11 @@ async def call_embedded(
     exchange = _Exchange(request.body, loop.create_future(), running)
     scope[WHOLE_EXCHANGE] = exchange
     task: asyncio.Task[None] = loop.create_task(_run(app, scope, exchange), context=contextvars.Context())
-    exchange.task = task
-    running.add(task)
+    exchange.runs_in(task)
     try:
         status, headers, body = await (exchange.reply if silence is None else exchange.reply_within(silence))
     except (asyncio.CancelledError, SocketTimeoutError):
         task.cancel()
-        if not exchange.begun:
-            running.discard(task)
         raise
     return EmbeddedResponse(request, status, headers, body)
 
