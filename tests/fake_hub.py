@@ -16,7 +16,7 @@ TOKEN = "hf_a_secret_that_nobody_may_read"
 class FakeHub:
     """One data set `owner/sums` with `files`; `refusal` answers everything, `served` stands for a file's content.
 
-    `cut_after` ends the next body after so many bytes.
+    `told` stands for what it says of every file. `cut_after` ends the next body after so many bytes.
     """
 
     def __init__(self) -> None:
@@ -26,6 +26,8 @@ class FakeHub:
         self.large: set[str] = set()
         self.revisions = {"main": COMMIT, COMMIT: COMMIT}
         self.refusal: tuple[int, dict[str, str]] | None = None
+        self.told: dict[str, object] = {}
+        self.names_no_commit = False
         self.cut_after: int | None = None
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.commits: list[dict] = []
@@ -44,7 +46,7 @@ class FakeHub:
         told = {"rfilename": name, "size": len(content), "blobId": blob}
         if name in self.large:
             told["lfs"] = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 130}
-        return told
+        return told | self.told
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -87,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         if rest[:1] == ["commit"]:
             return self._commit(rest[1], body)
         commit = hub.revisions.get(rest[1] if rest[:1] == ["revision"] else "main")
-        if commit is None:
+        if commit is None and not hub.names_no_commit:
             return self._send(404, b"", {"X-Error-Code": "RevisionNotFound"})
         info = {"id": hub.repo, "sha": commit, "private": False, "tags": [], "downloads": 0, "likes": 0}
         return self._json(info | {"siblings": hub.siblings()})

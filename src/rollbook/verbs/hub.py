@@ -24,6 +24,7 @@ from rollbook.config.datasets import HuggingFaceSource
 from rollbook.config.tree import did_you_mean
 from rollbook.errors import HubError
 from rollbook.ledger.whole_file import whole_file
+from rollbook.verbs.hub_files import RemoteFile, commit_of, part_name, refuse_strange
 from rollbook.verbs.hub_splits import files_of_split
 
 _DATASET: Final = "dataset"
@@ -35,15 +36,6 @@ _CURES: Final = {
     HTTPStatus.NOT_FOUND: "there is none, or it is private and the token (hf_token, HF_TOKEN) may not see it",
     HTTPStatus.TOO_MANY_REQUESTS: "the hub takes no more requests for a while; wait, or set hf_token",
 }
-
-
-class RemoteFile(msgspec.Struct, frozen=True):
-    """A file of a data set at one commit. `sha256` is known of large ones, `blob` (git's own digest) of the others."""
-
-    name: str
-    size: int | None
-    blob: str | None
-    sha256: str | None
 
 
 class Fetched(msgspec.Struct, frozen=True):
@@ -171,9 +163,11 @@ class Hub:
             RemoteFile(one.rfilename, one.size, one.blob_id, one.lfs.sha256 if one.lfs else None)
             for one in info.siblings or ()
         )
-        return str(info.sha), {file.name: file for file in files}
+        return commit_of(info.sha, _named(repo_id, revision)), {file.name: file for file in files}
 
     def _fetched(self, repo_id: str, commit: str, files: list[RemoteFile], output: Path) -> Fetched:
+        for file in files:
+            refuse_strange(file, repo_id)
         with whole_file(output) as written:
             for file in files:
                 kept = self._downloaded(repo_id, commit, file)
@@ -188,7 +182,7 @@ class Hub:
         package, what = self._package, f"{repo_id}: {file.name}"
         url = package.hf_hub_url(repo_id, file.name, repo_type=_DATASET, revision=commit, endpoint=self._endpoint)
         headers = package.utils.build_hf_headers(token=self._token)
-        kept = Path(package.constants.HF_HUB_CACHE) / _PARTS / f"{file.sha256 or file.blob or commit}.part"
+        kept = Path(package.constants.HF_HUB_CACHE) / _PARTS / part_name(repo_id, commit, file)
         kept.parent.mkdir(parents=True, exist_ok=True)
         with _held(kept, what) as part, self._said(what):
             there = part.seek(0, os.SEEK_END)

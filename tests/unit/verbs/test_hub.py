@@ -70,9 +70,12 @@ def test_a_download_that_is_cut_short_goes_on_where_it_stopped(remote, output, m
 
 
 def test_a_download_goes_on_where_an_earlier_process_stopped(remote, output, tmp_path):
-    part = tmp_path / "cache" / "rollbook_parts" / f"{remote.siblings()[0]['blobId']}.part"
-    part.parent.mkdir(parents=True)
+    remote.served = {"train.jsonl": ROWS[:7]}
+    with pytest.raises(HubError):
+        Hub().fetch_artifact("owner/sums", "train.jsonl", output)
+    (part,) = (tmp_path / "cache" / "rollbook_parts").iterdir()
     part.write_bytes(ROWS[:7])
+    remote.served = {}
     Hub().fetch_artifact("owner/sums", "train.jsonl", output)
     assert output.read_bytes() == ROWS
     assert asked_from(remote) == ["bytes=7-"]
@@ -211,3 +214,45 @@ def test_without_the_package_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(HubError, match=r"pip install 'rollbook\[hub\]'"):
         Hub()
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("told", ["{victim}", "../../victim/notes", "0" * 39, "A" * 64, 7])
+def test_a_digest_that_is_none_names_no_file(remote, output, tmp_path, large, told):
+    victim = tmp_path / "victim" / "notes"
+    victim.parent.mkdir()
+    victim.with_name("notes.part").write_text("precious")
+    digest = told.format(victim=victim) if isinstance(told, str) else told
+    remote.told = {"lfs": {"sha256": digest, "size": 18, "pointerSize": 130}} if large else {"blobId": digest}
+    with pytest.raises(HubError, match=r"owner/sums: the hub tells of a file with the (blob|sha256)"):
+        Hub().fetch_artifact("owner/sums", "train.jsonl", output)
+    assert [path.read_text() for path in victim.parent.iterdir()] == ["precious"]
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("name", ["../train.jsonl", "/etc/train.jsonl", "a//train.jsonl", "\x1b[2J.jsonl", "n" * 300])
+def test_a_name_that_no_data_set_has_is_not_fetched(remote, output, tmp_path, name):
+    remote.files = {name: ROWS}
+    with pytest.raises(HubError, match="owner/sums: the hub tells of a file with the name") as caught:
+        Hub().fetch_artifact("owner/sums", name, output)
+    assert str(caught.value).isprintable()
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("commit", ["main", "../main", None])
+def test_a_hub_that_names_no_commit_is_not_fetched_from(remote, output, commit):
+    remote.revisions["main"] = commit
+    remote.names_no_commit = commit is None
+    with pytest.raises(HubError, match="owner/sums: the hub names no commit, but"):
+        Hub().fetch_artifact("owner/sums", "train.jsonl", output)
+    assert nothing_left(output)
+
+
+def test_files_without_a_digest_are_not_gone_on_with_as_another(remote, tmp_path):
+    remote.files = {"a.jsonl": ROWS, "b.jsonl": MORE}
+    remote.told = {"blobId": None}
+    remote.served = {"a.jsonl": ROWS[:5]}
+    with pytest.raises(HubError):
+        Hub().fetch_artifact("owner/sums", "a.jsonl", tmp_path / "a.jsonl")
+    Hub().fetch_artifact("owner/sums", "b.jsonl", tmp_path / "b.jsonl")
+    assert (tmp_path / "b.jsonl").read_bytes() == MORE
