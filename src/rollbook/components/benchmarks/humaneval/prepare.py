@@ -10,6 +10,7 @@ Source: Chen et al. 2021, "Evaluating Large Language Models Trained on Code".
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from rollbook import (
@@ -53,8 +54,9 @@ def prepare(
 
     """
     found = PUBLISHED.found(source, jsonl_fpath)
-    plain = unpacked_file(found, Path(jsonl_fpath).parent / "published", 16 * PUBLISHED.most_bytes)
-    return write_prepared_rows(jsonl_fpath, prepared_rows(published_json_rows(plain), row_of), expected_rows)
+    with TemporaryDirectory(prefix="humaneval-") as scratch:
+        plain = unpacked_file(found, Path(scratch), 16 * PUBLISHED.most_bytes)
+        return write_prepared_rows(jsonl_fpath, prepared_rows(published_json_rows(plain), row_of), expected_rows)
 
 
 def row_of(published: PublishedRow) -> dict[str, object]:

@@ -72,3 +72,8 @@ def test_a_packed_file_that_is_cut_off_is_told_and_leaves_nothing(prepared, tmp_
     with pytest.raises(InputError, match=r"HumanEval\.jsonl\.gz: it cannot be unpacked: .*fetch it again"):
         prepared(HALVES, cut=-9)
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+
+def test_a_file_that_was_named_is_not_found_where_none_is(prepared, tmp_path):
+    prepared(HALVES)
+    assert [path.name for path in (tmp_path / "out").rglob("*")] == ["humaneval.jsonl"]
