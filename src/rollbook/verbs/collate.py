@@ -9,7 +9,6 @@ Rules:
 Source: servers.md §8.9.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -33,9 +32,11 @@ from rollbook.verbs.collate_metrics import (
     metrics_path,
     save_metrics,
     told_conflict,
+    told_metrics,
 )
 from rollbook.verbs.collated import Collated, CollatedDataset, CollatedType
 from rollbook.verbs.dataset_metrics import DatasetMetrics
+from rollbook.verbs.output_file import output_file
 
 Mode = Literal["train_preparation", "example_validation"]
 TYPES_OF_MODE: Final = {
@@ -75,7 +76,7 @@ def collate(cfg: DictConfig, request: CollateRequest) -> Collated:
     Raises:
         ConfigError: no such data set, or metrics that contradict the ones beside a data set (they are left beside it).
         ConfigPathNotFoundError: data that are not there, all of them.
-        InputError: rows at fault, of all data sets; nothing was written.
+        InputError: rows at fault, of all data sets, or a place that is taken by no file; nothing was written.
 
     """
     declared = tuple(one.with_prompt(request.prompt_config) for one in datasets_of(cfg, request.types))
@@ -83,11 +84,12 @@ def collate(cfg: DictConfig, request: CollateRequest) -> Collated:
         work = _Collation(cfg, request, _files(declared, request), stack)
         made = [work.made(kind) for kind in request.types if any(one.entry.type == kind for one in declared)]
         work.refuse_faults()
+        work.add_beside()
         for making in work.making:
             making.seal()
         for making in work.making:
             making.place()
-        work.save_beside()
+        work.forget_conflicts()
     return Collated(tuple(made), tuple(work.notes))
 
 
@@ -107,8 +109,7 @@ class _Collation:
         """Make the file of a type and its metrics, aside."""
         path = self._request.folder / f"{kind}.jsonl"
         files = [(declared, file) for declared, file in self._files if declared.entry.type == kind]
-        making = self._stack.enter_context(made_aside(path))
-        self.making.append(making)
+        making = self._aside(path)
         totals = self._stack.enter_context(closing(DatasetMetrics())) if len(files) > 1 else None
         datasets: list[CollatedDataset] = []
         metrics: JsonObject = {}
@@ -127,10 +128,7 @@ class _Collation:
                     declared.entry.prompt_config,
                 )
             )
-        told = self._stack.enter_context(made_aside(metrics_path(path)))
-        self.making.append(told)
-        text = json.dumps(metrics if totals is None else totals.told(), indent=4, ensure_ascii=False)
-        told.file.write(text.encode() + b"\n")
+        self._aside(metrics_path(path)).file.write(told_metrics(metrics if totals is None else totals.told()))
         written = sum(one.rows * one.num_repeats for one in datasets)
         return CollatedType(kind, path, metrics_path(path), written, tuple(datasets))
 
@@ -169,13 +167,33 @@ class _Collation:
                 save_metrics(kept, metrics)
                 yield told_conflict(rows, kept, names)
 
-    def save_beside(self) -> None:
-        """Write the metrics of every data set beside it, where they are not there or are to be replaced."""
-        for rows, metrics in self._found if self._request.beside else ():
+    def add_beside(self) -> None:
+        """Make the metrics of every data set beside it, aside, where they are not there or are to be replaced."""
+        for rows, metrics in self._beside().items():
             path = metrics_path(rows)
+            output_file(conflict_path(rows))
             if self._request.overwrite_conflicts or not path.exists():
-                save_metrics(path, metrics)
+                self._aside(path).file.write(told_metrics(metrics))
+
+    def forget_conflicts(self) -> None:
+        """Remove what was found earlier to contradict the metrics of data sets."""
+        for rows in self._beside():
             conflict_path(rows).unlink(missing_ok=True)
+
+    def _beside(self) -> dict[Path, JsonObject]:
+        """Return what is told beside data sets: of one that stands there twice, as it is declared first."""
+        return dict(reversed(self._found)) if self._request.beside else {}
+
+    def _aside(self, path: Path) -> WholeFile:
+        """Return a file in the making that is put in place with the others.
+
+        Raises:
+            InputError: its place is taken by something that is no file.
+
+        """
+        making = self._stack.enter_context(made_aside(output_file(path)))
+        self.making.append(making)
+        return making
 
 
 def _files(declared: tuple[DeclaredDataset, ...], request: CollateRequest) -> list[tuple[DeclaredDataset, Path]]:

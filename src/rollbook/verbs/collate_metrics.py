@@ -20,6 +20,7 @@ from rollbook.errors import ConfigError
 from rollbook.ledger.whole_file import whole_file
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.verbs.dataset_metrics import COUNT
+from rollbook.verbs.output_file import output_file
 
 _HEAD: Final = ("name", "type", "jsonl_fpath", "num_repeats", "source", "gitlab_identifier", "huggingface_identifier")
 _HEAD_OF_DATA: Final = (*_HEAD, "license")
@@ -56,8 +57,13 @@ def metric_differences(saved: JsonMapping, found: JsonMapping) -> tuple[str, ...
 
 def save_metrics(path: Path, metrics: JsonObject) -> None:
     """Write metrics, whole or not at all."""
-    with whole_file(path) as file:
-        file.write(json.dumps(metrics, indent=4, ensure_ascii=False).encode() + b"\n")
+    with whole_file(output_file(path)) as file:
+        file.write(told_metrics(metrics))
+
+
+def told_metrics(metrics: JsonObject) -> bytes:
+    """Return metrics as their file holds them."""
+    return json.dumps(metrics, indent=4, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def conflict(rows: Path, found: JsonObject) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ Rules:
 * Rows are seen once and none is kept: spread is summed as Welford does, different texts by `DistinctTexts`.
 * A list counts as its members; an object, null and what routes a row count as nothing. A field that holds texts is told
   by its texts.
-* Numbers are rounded to two places, below 1 to three; the spread is that of a sample.
+* Numbers are rounded to two places, below 1 to three; one that no float holds is null. The spread is that of a sample.
 
 Source: servers.md §8.9. B. P. Welford, Note on a method for calculating corrected sums of squares and products,
 Technometrics 4 (1962).
@@ -163,5 +163,8 @@ def _number(value: object) -> float | None:
     return value if isinstance(value, float) and math.isfinite(value) else None
 
 
-def _rounded(number: float) -> float:
+def _rounded(number: float) -> float | None:
+    """Return a number as it is told; None where it grew beyond what JSON can hold."""
+    if not math.isfinite(number):
+        return None
     return round(float(number), 3 if abs(number) < 1 else 2)

@@ -26,6 +26,7 @@ from rollbook.errors import HubError
 from rollbook.ledger.whole_file import whole_file
 from rollbook.verbs.hub_files import RemoteFile, commit_of, part_name, refuse_strange
 from rollbook.verbs.hub_splits import files_of_split
+from rollbook.verbs.output_file import output_file
 
 _DATASET: Final = "dataset"
 _PARTS: Final = "rollbook_parts"
@@ -168,7 +169,7 @@ class Hub:
     def _fetched(self, repo_id: str, commit: str, files: list[RemoteFile], output: Path) -> Fetched:
         for file in files:
             refuse_strange(file, repo_id)
-        with whole_file(output) as written:
+        with whole_file(output_file(output)) as written:
             for file in files:
                 kept = self._downloaded(repo_id, commit, file)
                 _copy_checked(kept, file, written, f"{repo_id}: {file.name}")

@@ -16,6 +16,7 @@ from rollbook.inputs.jsonl import read_source_rows
 from rollbook.inputs.prompts import fill_prompts, load_prompt_config
 from rollbook.ledger.whole_file import whole_file
 from rollbook.records.codec import encode
+from rollbook.verbs.output_file import output_file
 
 PROMPT_USED_KEY: Final = "prompt_config_used"
 
@@ -26,14 +27,15 @@ def render_prompts(rows: str | Path, prompt: str | Path, output: Path) -> int:
     Raises:
         ConfigPathNotFoundError: no root holds the rows or the template.
         InputError: lines that are no rows, rows with a prompt of their own, a field that a row lacks, or an output that
-            is what is read.
+            is what is read, or is there and no file.
 
     """
     source, template = require_read_path(rows, "file of rows"), require_read_path(prompt, "prompt template")
     if output.resolve() in {source.resolve(), template.resolve()}:
         raise InputError(f"{output} is read; write to another file")
+    place = output_file(output)
     used, count = {PROMPT_USED_KEY: str(template.resolve())}, 0
-    with whole_file(output) as file:
+    with whole_file(place) as file:
         for filled in fill_prompts(load_prompt_config(template), read_source_rows(source)):
             file.write(encode(filled.row | used) + b"\n")
             count += 1

@@ -1,6 +1,7 @@
 """`gym dataset …`: what is printed, what is written, and what is refused."""
 
 import json
+import os
 from pathlib import Path
 
 import huggingface_hub.constants
@@ -66,6 +67,19 @@ def test_rows_are_rendered_and_name_their_template(gym):
         {"role": "user", "content": "What is 1+1? {}"},
     ]
     assert second["prompt_config_used"] == str(Path("p.yaml").resolve())
+
+
+def test_rows_are_rendered_through_a_link_and_not_in_the_place_of_a_pipe(gym, here):
+    write_rows(Path("rows.jsonl"), [{"question": "1+1"}])
+    Path("p.yaml").write_text("user: '{question}'\n")
+    Path("real.jsonl").write_text("before")
+    Path("link.jsonl").symlink_to("real.jsonl")
+    os.mkfifo("pipe")
+    render = ("dataset", "render", "-i", "rows.jsonl", "--prompt-config", "p.yaml", "-o")
+    code, _, err = gym(*render, "pipe")
+    assert (code, "pipe is no file" in err, Path("pipe").is_fifo()) == (1, True, True)
+    code, _, _ = gym(*render, "link.jsonl")
+    assert (code, Path("link.jsonl").is_symlink(), len(read_rows("real.jsonl"))) == (0, True, 1)
 
 
 def test_rows_with_an_input_of_their_own_are_not_rendered(gym):

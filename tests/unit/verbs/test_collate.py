@@ -1,6 +1,7 @@
 """Declared data sets → one file of rows a type, and what they amount to."""
 
 import json
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -189,6 +190,13 @@ def test_metrics_that_say_otherwise_stay_and_what_was_found_goes_beside_them():
     assert len(read_rows("out/train.jsonl")) == 2
 
 
+def test_metrics_of_numbers_beyond_a_float_are_json_and_agree_with_themselves():
+    write_rows(Path("data/t.jsonl"), [question("1+1", scale=scale) for scale in (1e200, 0.5, 1e200)])
+    collated(TRAIN)
+    collated(TRAIN)
+    assert b"Infinity" not in Path("data/t_metrics.json").read_bytes()
+
+
 def test_metrics_that_say_otherwise_are_replaced_where_that_is_asked_for():
     collated(TRAIN)
     write_rows(Path("data/t.jsonl"), [question("1+1", answer="3")])
@@ -257,6 +265,24 @@ def test_a_collation_that_is_stopped_leaves_what_was_there():
         collated(TRAIN, go_on=go_on)
     assert Path("out/train.jsonl").read_bytes() == before
     assert sorted(path.name for path in Path("out").iterdir()) == ["train.jsonl", "train_metrics.json"]
+
+
+@pytest.mark.parametrize("taken", ["out/train_metrics.json", "out/validation.jsonl", "data/t_metrics_conflict.json"])
+def test_a_place_that_no_file_may_take_keeps_every_file_as_it_was(taken):
+    write_rows(Path("out/train.jsonl"), [{"from": "yesterday"}])
+    Path(taken).mkdir()
+    with pytest.raises(InputError, match=f"{taken} is a folder"):
+        collated(TRAIN, VALIDATION)
+    assert read_rows("out/train.jsonl") == [{"from": "yesterday"}]
+    assert not Path("data/t_metrics.json").exists()
+    assert [path.name for path in Path().rglob("*.tmp")] == []
+
+
+def test_metrics_that_cannot_be_written_beside_a_data_set_keep_every_file_as_it_was():
+    os.mkfifo("data/v_metrics_conflict.json")
+    with pytest.raises(InputError, match=r"v_metrics_conflict\.json is no file"):
+        collated(TRAIN, VALIDATION)
+    assert not list(Path("out").iterdir())
 
 
 def test_memory_does_not_follow_the_number_of_rows():

@@ -35,6 +35,13 @@ def test_a_number_far_from_zero_keeps_its_spread():
     assert told(*(row("a", at=1e9 + step) for step in (0, 1, 2)))["at"]["Standard deviation"] == 1.0
 
 
+def test_what_grows_beyond_a_float_is_null():
+    found = told(*(row("a", scale=scale) for scale in (1e200, 0.5, 1e200)))["scale"]
+    assert (found["Average"], found["Max"], found["Standard deviation"]) == (2e200 / 3, 1e200, None)
+    found = told(*(row("a", scale=scale) for scale in (9e299, -9e299)), times=10**9)["scale"]
+    assert (found["Average"], found["Standard deviation"]) == (None, None)
+
+
 def test_numbers_below_one_keep_three_places():
     assert told(row("a", share=0.12345), row("a", share=0.5))["share"]["Average"] == 0.312
 

@@ -1,6 +1,7 @@
 """Data sets from and to the Hugging Face hub, against the part of its API that they need."""
 
 import logging
+import os
 import sys
 
 import huggingface_hub.constants
@@ -8,7 +9,7 @@ import pytest
 
 from fake_hub import COMMIT, TOKEN, serving_hub
 from rollbook.config.datasets import HuggingFaceSource
-from rollbook.errors import HubError
+from rollbook.errors import HubError, InputError
 from rollbook.verbs.hub import Hub, Publication
 
 ROWS = b'{"a": 1}\n{"a": 2}\n'
@@ -176,6 +177,14 @@ def test_a_body_that_is_shorter_than_the_file_leaves_none(remote, output):
     with pytest.raises(HubError, match=r"owner/sums: train\.jsonl"):
         Hub().fetch_artifact("owner/sums", "train.jsonl", output)
     assert nothing_left(output)
+
+
+def test_a_pipe_is_not_replaced_by_what_was_fetched(remote, output):
+    output.parent.mkdir()
+    os.mkfifo(output)
+    with pytest.raises(InputError, match="is no file"):
+        Hub().fetch_artifact("owner/sums", "train.jsonl", output)
+    assert output.is_fifo()
 
 
 def test_a_file_that_could_not_be_fetched_leaves_the_earlier_one(remote, output):
