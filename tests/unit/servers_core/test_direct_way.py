@@ -15,7 +15,7 @@ from rollbook.config.types import BaseRunServerInstanceConfig, BaseServerConfig
 from rollbook.servers.base import SimpleServer
 from rollbook.servers.client import ServerClient
 from rollbook.servers.correlation import current_rollout_id
-from rollbook.servers.direct.direct_way import DirectWay
+from rollbook.servers.direct.direct_way import DirectWay, entrance_of
 from rollbook.servers.direct.plain_routes import plain_routes
 from rollbook.servers.http.embedded_call import EmbeddedRequest, call_embedded, request_scope
 
@@ -25,6 +25,13 @@ class Asked(BaseModel):
 
     city: str
     number: float = 1.5
+
+
+class Brittle(Asked):
+    @model_validator(mode="before")
+    @classmethod
+    def _needs(cls, row: Any) -> Any:
+        return row | {"number": row["number"]}
 
 
 class Answered(BaseModel):
@@ -104,6 +111,10 @@ async def broken(body: Asked) -> Answered:
     raise ValueError(body.city)
 
 
+async def brittle(body: Brittle) -> Answered:
+    return Answered(city=body.city, number=body.number)
+
+
 def threaded(body: Asked) -> Answered:
     return Answered(city=body.city)
 
@@ -130,6 +141,7 @@ HANDLERS = (
     without_content,
     refused,
     broken,
+    brittle,
     threaded,
     dependent,
 )
@@ -138,6 +150,7 @@ OSLO = b'{"city": "Oslo"}'
 JSON = {"content-type": "application/json"}
 REQUESTS = (
     (b'{"city": "Oslo", "number": 2}', JSON),
+    (b'{"city": "Oslo"}', JSON),
     (b'{"city": "Oslo", "number": NaN}', JSON),
     (b'{"city": "\\ud800"}', JSON),
     (b'{"city": "Oslo", "far": 123456789012345678901234567890}', JSON),
@@ -285,6 +298,47 @@ async def test_an_application_with_a_middleware_of_its_own_has_no_direct_way():
     app.add_middleware(Noting)
     assert (await ask(app, "/plain", OSLO)).status == 200
     assert Noting.seen == ["http"]
+
+
+class Around:
+    """An application around another one, which writes down what passes it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self.passed: list[str] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def receiving() -> Message:
+            message = await receive()
+            self.passed.append(message["type"])
+            return {**message, "body": message["body"].replace(b"Oslo", b"Bergen")}
+
+        async def sending(message: Message) -> None:
+            self.passed.append(message["type"])
+            await send(message)
+
+        await self.app(scope, receiving, sending)
+
+
+async def test_an_application_around_another_one_sees_all_that_passes_in_a_call_of_this_process():
+    around = Around(application(direct=True))
+    reply = await ask_in_process(around, "/plain", OSLO, JSON)
+    assert json.loads(reply.body)["city"] == "Bergen"
+    assert around.passed == ["http.request", "http.response.start", "http.response.body"]
+
+
+class Calling(FastAPI):
+    """A component's own kind of application."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.extra["called"] = True
+        await super().__call__(scope, receive, send)
+
+
+def test_an_application_that_is_called_in_its_own_way_has_no_other_entrance():
+    app = Calling()
+    app.middleware_stack = app.build_middleware_stack()
+    assert entrance_of(app) is app
 
 
 async def test_a_client_that_goes_within_its_body_is_not_heard():

@@ -77,6 +77,7 @@ def test_what_ends_the_program_leaves_the_loop_and_answers_the_caller(error):
         raise error
 
     loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)
     try:
 
         async def made():

@@ -3,7 +3,8 @@
 Rules:
 * It stands in for layers that it knows: with any other middleware on the application it is not there at all.
 * A request that is not as expected (no JSON, a body that does not validate) goes the general way, unread as it came.
-* What a handler raises is told by the layers that tell it on the general way.
+* What a handler raises is told by the layers that tell it on the general way, and so is what a body's validators raise.
+* A call of this process is answered past `send` only where nobody stands between the two.
 
 Source: servers.md §3.2, §3.5, §3.6.
 """
@@ -83,6 +84,8 @@ def entrance_of(app: ASGIApp) -> ASGIApp:
     """
     if not isinstance(app, FastAPI) or app.root_path or app.middleware_stack is None:
         return app
+    if type(app).__call__ is not FastAPI.__call__:
+        return app
     stack = app.middleware_stack
     within_the_process = stack.served if isinstance(stack, DirectWay) else stack
 
@@ -127,7 +130,7 @@ class DirectWay:
         if route is None or scope.get("root_path") or len(said) < len(scope["headers"]):
             await self._layers(scope, receive, send)
             return
-        exchange: WholeExchange | None = scope.get(WHOLE_EXCHANGE)
+        exchange = _unwrapped(scope, receive, send)
         body: bytes | None
         if exchange is None:
             body, messages = await _whole_body(receive)
@@ -284,6 +287,13 @@ class _WholeRequest(Request):
         return self._whole
 
 
+def _unwrapped(scope: Scope, receive: Receive, send: Send) -> WholeExchange | None:
+    """Return the whole exchange that a request is, if both of its ends are the exchange's own."""
+    exchange: WholeExchange | None = scope.get(WHOLE_EXCHANGE)
+    ends = (getattr(receive, "__self__", None), getattr(send, "__self__", None))
+    return exchange if ends == (exchange, exchange) else None
+
+
 async def _whole_body(receive: Receive) -> tuple[bytes | None, list[Message]]:
     """Return a request's body, None when the client went before its end, and the messages that it came in."""
     messages = [await receive()]
@@ -294,6 +304,19 @@ async def _whole_body(receive: Receive) -> tuple[bytes | None, list[Message]]:
     return b"".join([message.get("body", b"") for message in messages]), messages
 
 
+class _LeftToTheLayers:
+    """A block whose errors the layers are to tell: they read the same body, and come upon the same error."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        return isinstance(error, Exception)
+
+
+_LEFT_TO_THE_LAYERS: Final = _LeftToTheLayers()
+
+
 def _validated(route: PlainRoute, content_type: bytes, body: bytes) -> dict[str, Any] | None:
     """Return the handler's body argument; None when the body is not what the route expects."""
     if route.body is None:
@@ -301,16 +324,16 @@ def _validated(route: PlainRoute, content_type: bytes, body: bytes) -> dict[str,
     if content_type != _JSON_TYPE and content_type.partition(b";")[0].strip().lower() != _JSON_TYPE:
         return None
     kind = route.body_class
-    try:
+    with _LEFT_TO_THE_LAYERS:
         value = from_json(body)
-        if value is not None and kind is not None:
+        if value is None:
+            return None
+        if kind is not None:
             return {route.body_name: kind.__pydantic_validator__.validate_python(value, from_attributes=True)}
-    except ValueError:
-        return None
-    if value is None:
-        return None
-    found, errors = route.body.validate(value, {}, loc=("body",))
-    return None if errors else {route.body_name: found}
+        found, errors = route.body.validate(value, {}, loc=("body",))
+        if not errors:
+            return {route.body_name: found}
+    return None
 
 
 async def _answer(plain: _Plain, scope: Scope, receive: Receive) -> "_Whole | Response":
