@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from rollbook.errors import TaskDataSchemaError
-from rollbook.inputs.beside import BROKEN, imported
+from rollbook.inputs.beside import TheirCode, imported
 from rollbook.inputs.task_data import normalize_task_fields
 from rollbook.records.json_values import JsonMapping, JsonObject
 
 HOOK_FILE: Final = "dataset_metrics.py"
 _FUNCTION: Final = "compute_task_metrics"
-_RAISED: Final = (ArithmeticError, LookupError, *BROKEN)
 
 TaskMetrics = Callable[[JsonMapping], JsonObject]
 """A row → what its component computes of its task."""
@@ -36,10 +35,8 @@ def load_task_metrics(folder: Path) -> TaskMetrics | None:
     path = folder / HOOK_FILE
     if not path.is_file():
         return None
-    try:
+    with TheirCode(path):
         function = getattr(imported(path, "dataset_metrics"), _FUNCTION, None)
-    except BROKEN as error:
-        raise TaskDataSchemaError(f"{path}: {type(error).__name__}: {error}") from error
     if not callable(function):
         raise TaskDataSchemaError(f"{path} has no function `{_FUNCTION}(task_data)`")
     return lambda row: _computed(path, function, row)
@@ -48,10 +45,8 @@ def load_task_metrics(folder: Path) -> TaskMetrics | None:
 def _computed(path: Path, function: Callable[[JsonObject], object], row: JsonMapping) -> JsonObject:
     task = row.get("task_input")
     fields, _ = normalize_task_fields(task if isinstance(task, Mapping) else row)
-    try:
+    with TheirCode(path, f"{_FUNCTION} raised "):
         computed = function(fields)
-    except _RAISED as error:
-        raise TaskDataSchemaError(f"{path}: {_FUNCTION} raised {type(error).__name__}: {error}") from error
     if not isinstance(computed, Mapping) or not all(_is_told(*one) for one in computed.items()):
         raise TaskDataSchemaError(f"{path}: {_FUNCTION} is to return numbers and texts by name, not {computed!r:.200}")
     return dict(computed)

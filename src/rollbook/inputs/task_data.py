@@ -21,7 +21,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from rollbook.errors import TaskDataSchemaError
-from rollbook.inputs.beside import BROKEN, imported
+from rollbook.inputs.beside import TheirCode, imported
 from rollbook.records.json_values import JsonObject
 
 TASK_DATA_FILE: Final = "task_data.py"
@@ -43,11 +43,12 @@ def load_task_data_schema(server_dir: str | PathLike[str]) -> TypeAdapter[Any] |
     path = Path(server_dir) / TASK_DATA_FILE
     if not path.is_file():
         return None
-    try:
+    adapter = None
+    with TheirCode(path):
         declared = getattr(imported(path, "task_data"), _SCHEMA, None)
-        adapter = None if declared is None else TypeAdapter[Any](declared)
-    except BROKEN as error:
-        raise TaskDataSchemaError(f"{path}: {type(error).__name__}: {error}") from error
+        if declared is not None:
+            adapter = TypeAdapter[Any](declared)
+            adapter.json_schema()
     if adapter is None:
         raise TaskDataSchemaError(f"{path} declares no `{_SCHEMA}`; name the model of its fields so")
     return adapter
@@ -113,15 +114,26 @@ class TaskDataValidator:
             return
         report.misplaced.update(name for name in self._legacy() if name in row)
         report.unknown.update(name for name in fields if name not in self._declared)
-        try:
-            self._schema.validate_python(fields)
-        except ValidationError as error:
-            report.error_rows += 1
-            if len(report.errors) < _MOST_TOLD:
-                report.errors.append(f"row {index}: {_told(error)}")
+        wrong = _wrong_with(fields, self._schema)
+        report.error_rows += bool(wrong)
+        if wrong and len(report.errors) < _MOST_TOLD:
+            report.errors.append(f"row {index}: {wrong}")
 
     def _legacy(self) -> Iterator[str]:
         return (name for name, said in self._declared.items() if said.get("legacy_location") == _CONTAINERS[0])
+
+
+def _wrong_with(fields: JsonObject, schema: TypeAdapter[Any]) -> str:
+    """Say what a schema has against the fields of a row; its validators are somebody's code and may raise anything."""
+    try:
+        with TheirCode(TASK_DATA_FILE, "a validator raised "):
+            try:
+                schema.validate_python(fields)
+            except ValidationError as error:
+                return _told(error)
+    except TaskDataSchemaError as error:
+        return str(error)
+    return ""
 
 
 def validate_jsonl_rows(path: str | PathLike[str], validator: TaskDataValidator) -> TaskDataReport:

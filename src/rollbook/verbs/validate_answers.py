@@ -8,7 +8,6 @@ Rules:
 Source: servers.md §8.12. The hook `gold_answer` is documented in docs/making.md.
 """
 
-import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
@@ -16,7 +15,7 @@ from typing import Final
 
 from rollbook.errors import MissingPackageError, RollbookError
 from rollbook.records.source import SourceRow
-from rollbook.servers.kinds.verifier_exercise import reward_or_error
+from rollbook.servers.kinds.verifier_exercise import given_or_raised, reward_or_error
 from rollbook.servers.kinds.verifier_fixture import VerifierFixture
 from rollbook.verbs.validation import Check, Finding, findings_in, several
 from rollbook.verbs.verifier_check import Verifier, exported_fixture, judging_module, verifier_check
@@ -78,7 +77,7 @@ async def _gold_of(gold: GoldAnswer, source: SourceRow) -> object:
     async def asked() -> object:
         return gold(source.row)
 
-    [answer] = await asyncio.gather(asked(), return_exceptions=True)
+    answer = await given_or_raised(asked())
     if not isinstance(answer, BaseException):
         return answer
     raised = f"{GOLD} raised {type(answer).__name__}: {answer}"

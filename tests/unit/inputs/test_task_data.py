@@ -57,6 +57,12 @@ def test_a_server_without_the_file_declares_nothing(tmp_path):
         ("import nowhere_to_be_found", "No module named 'nowhere_to_be_found'"),
         ("class TaskData(", "SyntaxError"),
         ("fields = 3", "declares no `TaskData`"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("assert False, 'not here'", "AssertionError: not here"),
+        ("class Own(Exception): pass\nraise Own('mine')", "Own: mine"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+        ("open('/nope')", r"task_data\.py: FileNotFoundError"),
+        ("from typing import Any, Callable\nTaskData = dict[str, Callable[[], Any]]", "PydanticInvalidForJsonSchema"),
         ("TaskData = object()", "TypeError|PydanticSchemaGenerationError"),
     ],
 )
@@ -64,6 +70,30 @@ def test_a_file_that_declares_no_schema_is_told_by_its_name(server, text, why):
     with pytest.raises(TaskDataSchemaError, match=why) as raised:
         load_task_data_schema(server(text))
     assert "task_data.py" in str(raised.value)
+
+
+VALIDATING = """
+from pydantic import BaseModel, field_validator
+
+class TaskData(BaseModel):
+    name: str
+
+    @field_validator("name")
+    @classmethod
+    def known(cls, name):
+        return {"a": "b"}[name] if name != "left" else exit(0)
+"""
+
+
+def test_a_validator_that_raises_is_an_error_of_the_row(server):
+    validator = TaskDataValidator("colours", load_task_data_schema(server(VALIDATING)), "rows.jsonl")
+    for index, name in enumerate(["a", "c", "left"]):
+        validator.validate_row(index, {"name": name})
+    assert validator.report.error_rows == 2
+    assert validator.report.errors == [
+        "row 1: task_data.py: a validator raised KeyError: 'c'",
+        "row 2: task_data.py: a validator raised SystemExit: 0",
+    ]
 
 
 def test_two_servers_have_schemas_of_their_own(tmp_path):

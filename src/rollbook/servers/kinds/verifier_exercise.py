@@ -12,9 +12,9 @@ Source: servers.md §8.12.
 import asyncio
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -24,6 +24,7 @@ from rollbook.servers.kinds.verifier_fixture import CaseKind, VerifierCase, Veri
 Determinism = Literal["seeded", "stochastic", "unknown"]
 _REQUIRED: Final = (CaseKind.FULL_REWARD, CaseKind.ZERO_REWARD, CaseKind.MALFORMED)
 _REPEATS: Final = 2
+Given = TypeVar("Given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,23 @@ async def _exercised(fixture: VerifierFixture, case: VerifierCase) -> VerifierCa
 
 async def reward_or_error(fixture: VerifierFixture, request: Mapping[str, Any]) -> float | str:
     """Return the reward that a fresh verifier gives a request, or what it said when it raised."""
-    [seen] = await asyncio.gather(_reward(fixture, request), return_exceptions=True)
+    seen = await given_or_raised(_reward(fixture, request))
+    if isinstance(seen, SystemExit):
+        return f"SystemExit: {seen}; a verifier is not to leave the process"
     return (str(seen) or type(seen).__name__) if isinstance(seen, BaseException) else seen
+
+
+async def given_or_raised(asked: Awaitable[Given]) -> Given | BaseException:
+    """Return what somebody's code gives, or what it raised; to leave the process is to raise."""
+    [seen] = await asyncio.gather(_kept_here(asked), return_exceptions=True)
+    return seen
+
+
+async def _kept_here(asked: Awaitable[Given]) -> Given | SystemExit:
+    try:
+        return await asked
+    except SystemExit as left:
+        return left  # raised in a task, it would end the event loop, and with it the command
 
 
 async def _reward(fixture: VerifierFixture, told: Mapping[str, Any]) -> float:
