@@ -89,7 +89,8 @@ def _say_what_to_do_next(wanted: Wanted, search_dirs: Sequence[str]) -> None:
     roots = "".join(f" --search-dir {shlex.quote(folder)}" for folder in search_dirs)
     flag, name = wanted.target.shelf.flag, wanted.name
     run = f"gym eval run{roots} {flag} {name} --model-type simulated_model -o results/{name}.jsonl"
-    steps = [f"gym env validate{roots} {name}", f"gym env test{roots} {name}", run]
+    whose = f"{flag} {name}" if wanted.target is Target.RESOURCES_SERVER else name
+    steps = [f"gym env validate{roots} {whose}", f"gym env test{roots} {name}", run]
     if wanted.target is Target.BENCHMARK:
         steps.insert(0, f"gym eval prepare{roots} --benchmark {name}")
     say("next:")

@@ -8,6 +8,7 @@ Rules:
 Source: servers.md §8.12, §10.2.
 """
 
+import builtins
 import keyword
 import re
 from collections.abc import Iterator, Mapping
@@ -116,6 +117,8 @@ def _refuse(wanted: Wanted) -> None:
         raise _usage(
             f"{name!r} cannot be the name of a folder of Python code; write letters, digits and _, such as my_env"
         )
+    if yaml.safe_load(name) != name:
+        raise _usage(f"{name!r} is no text in YAML but {yaml.safe_load(name)!r}; choose another name")
     if name in RESERVED_KEYS or name == "policy_model":
         raise _usage(f"{name!r} has a meaning of its own in configurations; choose another name")
     if not wanted.low < wanted.high or not all(abs(end) < float("inf") for end in (wanted.low, wanted.high)):
@@ -197,9 +200,10 @@ def _words(wanted: Wanted, judge: _Judge) -> dict[str, str]:
 
 
 def _class_name(name: str) -> str:
-    """Return a name as classes are written; one that the templates import already has a word more."""
+    """Return a name as classes are written; one that the templates import, or Python has, has a word more."""
     written = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
-    return f"{written}Env" if written in _IMPORTED else written
+    taken = written in _IMPORTED or keyword.iskeyword(written) or hasattr(builtins, written)
+    return f"{written}Env" if taken else written
 
 
 def _description(wanted: Wanted, judge: _Judge) -> str:

@@ -71,7 +71,9 @@ def test_a_benchmark_works_as_it_is_written_once_its_rows_are_prepared(said, pro
 
 def test_a_resources_server_works_as_it_is_written_and_rewards_as_its_range_says(said):
     scale = ("--reward-range", "-1", "0.5", "--lower-is-better")
-    ok(said("env", "init", "--resources-server", "sums", *scale))
+    printed = ok(said("env", "init", "--resources-server", "sums", *scale))
+    for step in printed.partition("next:\n")[2].splitlines():
+        ok(said(*step.split()[1:]))
     ok(said("env", "test", "sums"))
     assert json.loads(ok(said("env", "schema", "--resources-server", "sums")))["required"] == ["expected_answer"]
     assert set(run(said, "--resources-server", "sums")) == {-1.0, 0.5}
@@ -156,6 +158,7 @@ def test_a_resources_server_that_was_edited_is_left_as_it_is(said, tmp_path):
         (["--environment", "a\\b"], "cannot be the name"),
         (["--environment", ""], "'' cannot be the name"),
         (["--environment", "a-b"], "'a-b' cannot be the name"),
+        *((["--environment", name], "is no text in YAML but") for name in ("no", "ON", "true", "Null")),
         (["--environment", "class"], "'class' cannot be the name"),
         (["--environment", "ä" * 3], "cannot be the name"),
         (["--environment", "config_paths"], "'config_paths' has a meaning of its own in configurations"),
@@ -182,7 +185,7 @@ def test_what_cannot_be_made_is_a_usage_error_and_writes_nothing(said, tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["path", "base", "row", "x", "A1_b"])
+@pytest.mark.parametrize("name", ["path", "base", "row", "x", "A1_b", "None_", "value_error"])
 def test_a_name_of_what_the_files_import_makes_a_verifier_that_loads(said, name):
     ok(said("env", "init", "--resources-server", name))
     ok(said("env", "test", name))
