@@ -31,7 +31,7 @@ def write_new_files(root: Path, planned: Mapping[PurePosixPath, str], hint: str 
         OSError: a file could not be written; nothing is left of the others.
 
     """
-    absent = {root / path: text for path, text in planned.items() if not (root / path).exists()}
+    absent = {root / path: text for path, text in planned.items() if not os.path.lexists(root / path)}
     _refuse_what_stands_in_the_way(root, planned)
     differing = [path for path, text in planned.items() if root / path not in absent and _text(root / path) != text]
     if differing:
@@ -58,7 +58,7 @@ def _refuse_what_stands_in_the_way(root: Path, planned: Mapping[PurePosixPath, s
 def _text(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, FileNotFoundError):  # a link to nothing is something else, too
         return None
 
 
@@ -93,11 +93,25 @@ def _make_folders(root: Path, folder: Path, put: list[Path]) -> None:
 def _put(source: Path, path: Path) -> None:
     """Give a staged file its name; one that appeared there meanwhile is a conflict."""
     try:
-        os.link(source, path)
+        try:
+            os.link(source, path)
+        except FileExistsError:
+            raise
+        except OSError:
+            _copy(source, path)
     except FileExistsError:
         raise ScaffoldConflictError(f"{path} appeared meanwhile; nothing was written. Run the command again") from None
-    except OSError:
-        source.rename(path)
+
+
+def _copy(source: Path, path: Path) -> None:
+    """Write a file anew where none may be: not every file system has links, and a rename would replace one."""
+    with path.open("xb") as file:
+        try:
+            file.write(source.read_bytes())
+            file.flush()
+        except BaseException:
+            path.unlink()
+            raise
 
 
 def _take_away(put: list[Path]) -> None:

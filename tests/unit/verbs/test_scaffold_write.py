@@ -1,5 +1,6 @@
 """Planned files on disk: all of them or none."""
 
+import os
 from pathlib import PurePosixPath
 
 import pytest
@@ -40,3 +41,33 @@ def test_a_file_that_is_no_text_is_another_content_and_stays(tmp_path):
     with pytest.raises(ScaffoldConflictError, match=r"(?s)a/y\.txt.*take it"):
         write_new_files(tmp_path, PLANNED, "\ntake it")
     assert names(tmp_path) == ["a", "a/y.txt"]
+
+
+def test_a_link_to_nothing_is_another_content_and_stays(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "y.txt").symlink_to("nowhere")
+    with pytest.raises(ScaffoldConflictError, match=r"other contents.*(?s:.)*a/y\.txt"):
+        write_new_files(tmp_path, PLANNED)
+    assert names(tmp_path) == ["a", "a/y.txt"]
+
+
+def test_a_file_that_appears_meanwhile_stays_where_there_are_no_hard_links(tmp_path, monkeypatch):
+    def appears(_source, path):
+        if path.name == "y.txt":
+            path.write_text("theirs\n")
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", appears)
+    with pytest.raises(ScaffoldConflictError, match=r"a/y\.txt appeared meanwhile"):
+        write_new_files(tmp_path, PLANNED)
+    assert (tmp_path / "a" / "y.txt").read_text() == "theirs\n"
+    assert names(tmp_path) == ["a", "a/y.txt"]
+
+
+def test_files_are_written_where_there_are_no_hard_links(tmp_path, monkeypatch):
+    def refused(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refused)
+    assert len(write_new_files(tmp_path, PLANNED)) == 2
+    assert (tmp_path / "b/deep/x.txt").read_text() == "x\n"
