@@ -34,12 +34,12 @@ class WholeFile:
         self.file.flush()
         return self._temporary
 
-    def seal(self) -> None:
-        """Make everything that was written durable, still aside."""
+    def seal(self, mode: int | None = None) -> None:
+        """Make everything that was written durable, still aside; without a mode it has that of new files."""
         self.file.flush()
         os.fsync(self.file.fileno())
         self.file.close()
-        self._temporary.chmod(0o666 & ~_umask())
+        self._temporary.chmod(0o666 & ~_umask() if mode is None else mode)
 
     def place(self) -> None:
         """Put the sealed file in place."""

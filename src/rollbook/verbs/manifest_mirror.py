@@ -7,6 +7,8 @@ Rules:
 Source: servers.md §8.12.
 """
 
+import re
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -17,10 +19,11 @@ from rollbook.config.composed import Composed
 from rollbook.config.manifest import EnvironmentManifest
 from rollbook.config.placed_yaml import PlacedYaml
 from rollbook.errors import ConfigError
+from rollbook.ledger.whole_file import made_aside
 from rollbook.verbs.validation import Finding
 
 _ALWAYS: Final = ("resources_server", "agent_server", "model_server", "datasets")
-_NEW: Final = ".new"
+_END: Final = re.compile(r"\.\.\.(\s|$)")
 
 
 def mirrored_fields(composed: Composed, *, with_owner: bool, with_driver: bool) -> dict[str, object]:
@@ -73,10 +76,12 @@ def synced_text(read: PlacedYaml, fields: Mapping[str, object]) -> str:
     """Return the text of a manifest with `fields` in the place of its own.
 
     Raises:
-        ConfigError: a file whose fields do not stand on lines of their own.
+        ConfigError: a file whose fields do not stand on lines of their own, or that cannot be changed line by line.
 
     """
     lines = read.path.read_bytes().decode("utf-8-sig").splitlines()
+    end = next((index for index, line in enumerate(lines) if _END.match(line)), len(lines))
+    lines, after = lines[:end], lines[end:]
     starts = sorted((line - 1, str(place[0])) for place, line in read.lines.items() if len(place) == 1)
     ends = [start for start, _ in starts[1:]] + [len(lines)]
     if len({start for start, _ in starts}) < len(starts):
@@ -87,7 +92,20 @@ def synced_text(read: PlacedYaml, fields: Mapping[str, object]) -> str:
         kept += _comments_before_next(lines[start:end]) if field in fields else []
     for field, value in fields.items():
         kept += [] if field in read.tree else _field(field, value)
-    return "\n".join(kept) + "\n"
+    text = "\n".join([*kept, *after]) + "\n"
+    if _says(text) != {field: value for field, value in {**read.tree, **fields}.items() if value is not None}:
+        told = _short({field: value for field, value in fields.items() if value is not None})
+        raise ConfigError(f"{read.path} cannot be changed line by line; write into it yourself: {told}")
+    return text
+
+
+def _says(text: str) -> dict[str, object] | None:
+    """Return what a text says in its fields; None where it is no manifest."""
+    try:
+        tree = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError):
+        return None
+    return {field: value for field, value in tree.items() if value is not None} if isinstance(tree, dict) else None
 
 
 def _field(field: str, value: object) -> list[str]:
@@ -105,10 +123,9 @@ def _comments_before_next(lines: list[str]) -> list[str]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Put `text` in the place of a file, as a whole; nothing is left behind when that fails."""
-    beside = path.with_name(path.name + _NEW)
-    try:
-        beside.write_text(text, encoding="utf-8", newline="\n")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    """Put `text` in the place of a file, as a whole: of the one that a link leads to, with the mode that it has."""
+    file = path.resolve()
+    with made_aside(file) as making:
+        making.file.write(text.encode())
+        making.seal(stat.S_IMODE(file.stat().st_mode))
+        making.place()
