@@ -8,8 +8,8 @@ Rules:
 Source: servers.md §8.12.
 """
 
-import math
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -58,7 +58,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_]
 def _two_numbers(ends: object) -> object:
     """Refuse what are not two finite numbers, the lower one first; true and false are none."""
     if isinstance(ends, (list, tuple)) and len(ends) == _ENDS:
-        finite = all(type(end) in {int, float} and math.isfinite(end) for end in ends)
+        finite = all(type(end) in {int, float} and abs(end) <= sys.float_info.max for end in ends)
         if finite and ends[0] <= ends[1]:
             return ends
     raise ValueError("not two numbers, the lower one first")
@@ -232,7 +232,10 @@ def _fields_beside(known: str) -> list[str]:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no number of so many digits
+        return "a number of thousands of digits"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 

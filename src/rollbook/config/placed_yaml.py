@@ -10,10 +10,11 @@ Source: servers.md §8.12.
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import yaml
+from yaml.constructor import ConstructorError
 
 from rollbook.errors import ConfigError
 
@@ -49,7 +50,7 @@ def read_placed_yaml(path: Path, what: str) -> PlacedYaml:
     try:
         _refuse_what_people_do_not_write(path, text)
         node = yaml.compose(text, yaml.SafeLoader)
-        tree = yaml.safe_load(text)
+        tree = plain_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{path}:{mark.line + 1}" if mark else str(path)
@@ -60,6 +61,29 @@ def read_placed_yaml(path: Path, what: str) -> PlacedYaml:
         found = "nothing" if tree is None else "a list" if isinstance(tree, list) else "one value"
         raise ConfigError(f"{path} holds {found}; {what} is a mapping: write `field: value` lines")
     return PlacedYaml(path, tree, dict(_lines(path, node, ())))
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads plain values; one that is not what its tag says is an error with its line, as every other."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Return the value of a node."""
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            said = f"`{node.value:.60}`" if isinstance(node.value, str) else "what stands here"
+            kind = node.tag.rpartition(":")[2]
+            raise ConstructorError(None, None, f"{said} is no {kind}", node.start_mark) from None
+
+
+def plain_yaml(text: str) -> Any:
+    """Return the value that a text is.
+
+    Raises:
+        yaml.YAMLError: it is no YAML, or a value is not what its tag says.
+
+    """
+    return yaml.load(text, _Loader)  # noqa: S506  a loader of plain values
 
 
 def refuse_expansion(path: Path) -> None:

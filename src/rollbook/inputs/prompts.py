@@ -44,10 +44,12 @@ def load_prompt_config(path: str | Path) -> PromptConfig:
     """
     import yaml  # noqa: PLC0415  a template is rare; its parser is not paid by every run
 
+    from rollbook.config.placed_yaml import plain_yaml  # noqa: PLC0415  as above
+
     found = require_read_path(path, "prompt template")
     try:
-        return PromptConfig.model_validate(yaml.safe_load(found.read_text(encoding="utf-8")))
-    except (yaml.YAMLError, ValidationError, UnicodeDecodeError) as error:
+        return PromptConfig.model_validate(plain_yaml(found.read_text(encoding="utf-8")))
+    except (yaml.YAMLError, ValidationError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{found}: not a prompt template with `user` and, perhaps, `system`: {error}") from error
 
 
@@ -68,10 +70,11 @@ def _filled(role: str, template: str, row: JsonMapping) -> str:
         return template.format_map(row)
     except KeyError as error:
         raise KeyError(f"the {role} template names {error}, the row has {sorted(row)}") from None
-    except (AttributeError, TypeError, ValueError, IndexError, OverflowError) as error:
+    except (AttributeError, TypeError, ValueError, IndexError, OverflowError, MemoryError) as error:
         shown = f"{template[:_SHOWN]!r}{'…' if len(template) > _SHOWN else ''}"
+        said = str(error) or type(error).__name__
         raise InputError(
-            f"the {role} template {shown} cannot be filled: {error}. Literal braces are {{{{ and }}}}"
+            f"the {role} template {shown} cannot be filled: {said}. Literal braces are {{{{ and }}}}"
         ) from None
 
 

@@ -23,7 +23,9 @@ def test_a_missing_field_lists_the_fields_that_are_there():
         list(fill_prompts(PromptConfig(user="{questoin}"), rows_of([{"question": 1}])))
 
 
-@pytest.mark.parametrize("text", ["{q.b}", "{q[b]}", "{n:>5}", "{q[}", "{}", "{q!z}", "{q:d}", "{big:c}"])
+@pytest.mark.parametrize(
+    "text", ["{q.b}", "{q[b]}", "{n:>5}", "{q[}", "{}", "{q!z}", "{q:d}", "{big:c}", "{q:>999999999999999999}"]
+)
 def test_a_template_that_a_row_cannot_fill_is_named_with_the_row(text):
     rows = rows_of([{"q": "text", "n": [1], "big": 2**70}])
     with pytest.raises(InputError) as caught:
@@ -52,7 +54,7 @@ def test_a_template_is_refused_for_episode_tasks():
         list(fill_prompts(PromptConfig(user="{q}"), rows_of([{"q": "x"}, episode])))
 
 
-@pytest.mark.parametrize("text", ["system: only", "- a list", "user: [1", "user: x\nother: y"])
+@pytest.mark.parametrize("text", ["system: only", "- a list", "user: [1", "user: x\nother: y", "user: !!bool x"])
 def test_a_template_file_that_is_none_is_named(tmp_path, text):
     path = tmp_path / "prompt.yaml"
     path.write_text(text)
