@@ -7,7 +7,6 @@ Rules:
 Source: servers.md §8.12, §10.2.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -24,6 +23,7 @@ from rollbook.config.placed_yaml import PlacedYaml, read_placed_yaml
 from rollbook.config.roots import search_roots
 from rollbook.config.tree import did_you_mean
 from rollbook.errors import ConfigError, ConfigPathNotFoundError
+from rollbook.verbs.data_card import licences_of
 from rollbook.verbs.manifest_mirror import differences, mirrored_fields, replace_text, synced_text, to_be_written
 from rollbook.verbs.validate_answers import answers_checked
 from rollbook.verbs.validate_rows import rows_checked, rows_to_ask
@@ -33,7 +33,6 @@ from rollbook.verbs.verifier_check import verifier_of
 _SHELVES: Final[dict[Kind, Shelf]] = {"environment": Shelf.ENVIRONMENT, "benchmark": Shelf.BENCHMARK}
 _USAGE_EXIT_CODE: Final = 2
 _CARD: Final = Path("data") / "README.md"
-_CARD_LICENCE: Final = re.compile(r"^license:\s*(\S+)\s*$", re.MULTILINE)
 _SKIPPED: Final = "the manifest and its configuration have to be mended first"
 
 
@@ -139,7 +138,7 @@ def _names(environment: _Environment) -> Iterator[Finding]:
     """Yield what the manifest says of itself otherwise than the folder that it lies in."""
     read, manifest, folder = environment.read, environment.manifest, environment.read.path.parent
     beside = manifest.config_path == "config.yaml"
-    if beside and manifest.name != folder.name and not environment.name.endswith(manifest.name):
+    if beside and manifest.name not in {folder.name, environment.name}:
         yield Finding(
             read.at(("name",)), f"name is {manifest.name}, its folder is {folder.name}; write name: {folder.name}"
         )
@@ -161,13 +160,13 @@ def _licence_check(environment: _Environment) -> Check:
     if card is None or not card.is_file():
         where = card or read.path.parent
         return Check("licence", tuple(found), manifest.licensing, f"there is no data card {where}")
-    said = _CARD_LICENCE.search(card.read_text(encoding="utf-8", errors="replace"))
-    if said is None:
+    said = licences_of(card)
+    if not said:
         found.append(
             Finding(str(card), "the data card names no licence; write license: <id> in its front matter", "warning")
         )
-    elif (manifest.kind == "environment" or card == own) and _disagree(said[1], manifest.licensing):
-        words = f"licensing is {manifest.licensing}, the data card {card} says {said[1]}; make them agree"
+    elif (manifest.kind == "environment" or card == own) and all(_disagree(one, manifest.licensing) for one in said):
+        words = f"licensing is {manifest.licensing}, the data card {card} says {', '.join(said)}; make them agree"
         found.append(Finding(read.at(("licensing",)), words, "warning"))
     return Check("licence", tuple(found), f"{manifest.licensing}, {card}")
 

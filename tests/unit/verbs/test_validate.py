@@ -130,6 +130,21 @@ BROKEN = [
     (
         "answers",
         f"{JUDGE}/app.py",
+        'return f"Answer',
+        'exit(0)\n    return f"Answer',
+        f"{ROWS}:1: gold_answer raised SystemExit: 0",
+    ),
+    (
+        "answers",
+        f"{JUDGE}/app.py",
+        "numbers[-1] if",
+        "exit(0) if",
+        "the verifier raised on the gold answer: SystemExit: 0",
+    ),
+    ("rows", f"{JUDGE}/task_data.py", "from pydantic", "exit(0)\nfrom pydantic", "task_data.py: SystemExit: 0"),
+    (
+        "answers",
+        f"{JUDGE}/app.py",
         "numbers[-1] if",
         "numbers[-9] if",
         "the verifier raised on the gold answer: list index",
@@ -177,6 +192,13 @@ BROKEN = [
         "name: sums",
         "name: sum",
         "manifest.yaml:1: name is sum, its folder is sums",
+    ),
+    (
+        "manifest",
+        "environments/sums/manifest.yaml",
+        "name: sums",
+        "name: ums",
+        "manifest.yaml:1: name is ums, its folder is sums",
     ),
     (
         "manifest",
