@@ -3,7 +3,7 @@ import os
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 
 from rollbook.servers.openai.openai_chat import (
     CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS,
@@ -27,7 +27,12 @@ from rollbook.servers.openai.openai_items import (
     NeMoGymResponseOutputMessage,
     NeMoGymResponseReasoningItem,
 )
-from rollbook.servers.openai.openai_parts import NeMoGymResponseInputText, NeMoGymResponseOutputText
+from rollbook.servers.openai.openai_parts import (
+    NeMoGymReasoningText,
+    NeMoGymResponseInputText,
+    NeMoGymResponseOutputText,
+    NeMoGymSummary,
+)
 from rollbook.servers.openai.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from rollbook.servers.openai.openai_training import (
     REQUIRED_TOKEN_METADATA_FIELDS,
@@ -182,6 +187,43 @@ def test_items_built_by_name_say_their_type_when_unset_fields_are_left_out():
     dumped = response(*built).model_dump(exclude_unset=True)["output"]
     assert [item["type"] for item in dumped] == ["message", "function_call_output", "function_call", "reasoning"]
     assert dumped[0]["content"] == [{"type": "output_text", "text": "x", "annotations": []}]
+
+
+def with_own_fields(base, **fields):
+    """Return an instance of a subclass of `base` that has fields of its own, some of which are not to be told."""
+
+    class Own(base):
+        own: int = 3
+        kept_back: str = Field("untold", exclude=True)
+        key: SecretStr = SecretStr("untold")
+        _private: str = PrivateAttr("untold")
+
+    return Own(**fields)
+
+
+PARTS = {
+    "input_text": lambda: NeMoGymMessage(role="user", content=[with_own_fields(NeMoGymResponseInputText, text="t")]),
+    "output_text": lambda: NeMoGymResponseOutputMessage(
+        id="m", content=[with_own_fields(NeMoGymResponseOutputText, text="t", annotations=[])]
+    ),
+    "easy": lambda: NeMoGymEasyInputMessage(role="user", content=[with_own_fields(NeMoGymResponseInputText, text="t")]),
+    "tool": lambda: NeMoGymFunctionCallOutput(
+        call_id="c", output=[with_own_fields(NeMoGymResponseInputText, text="t")]
+    ),
+    "summary": lambda: NeMoGymResponseReasoningItem(id="r", summary=[with_own_fields(NeMoGymSummary, text="t")]),
+    "reasoning_text": lambda: NeMoGymResponseReasoningItem(
+        id="r", summary=[], content=[with_own_fields(NeMoGymReasoningText, text="t")]
+    ),
+    "item": lambda: with_own_fields(NeMoGymResponseFunctionToolCall, call_id="c", name="n", arguments="{}"),
+}
+
+
+@pytest.mark.parametrize("place", PARTS)
+def test_the_own_fields_of_a_subclass_are_written_and_what_it_keeps_back_is_not(place):
+    request = NeMoGymResponseCreateParamsNonStreaming(input=[PARTS[place]()])
+    for written in (request.model_dump_json(), json.dumps(request.model_dump(mode="json"))):
+        assert written.replace(" ", "").count('"own":3') == 1
+        assert "untold" not in written
 
 
 def test_output_text_joins_the_text_parts_of_messages_only():

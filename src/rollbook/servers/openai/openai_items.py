@@ -10,7 +10,7 @@ Source: servers.md §5.1.
 
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import model_validator
+from pydantic import SerializeAsAny, model_validator
 
 from rollbook.servers.openai.openai_parts import (
     NeMoGymInputContentPart,
@@ -70,10 +70,10 @@ class NeMoGymResponseReasoningItem(TypedWireModel):
     """What the model thought, as summaries and, from some providers, as encrypted or full content."""
 
     id: str
-    summary: list[NeMoGymSummary]
+    summary: list[SerializeAsAny[NeMoGymSummary]]
     type: Literal["reasoning"] = "reasoning"
     encrypted_content: str | None = None
-    content: list[NeMoGymReasoningText] | None = None
+    content: list[SerializeAsAny[NeMoGymReasoningText]] | None = None
 
 
 class NeMoGymResponseFunctionToolCall(TypedWireModel):

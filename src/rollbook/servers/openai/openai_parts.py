@@ -173,5 +173,5 @@ NeMoGymMessageContent = Annotated[
     SerializeAsAny(),
 ]
 NeMoGymOutputContentPart = Annotated[
-    NeMoGymResponseOutputText | NeMoGymResponseOutputRefusal, Field(discriminator="type")
+    NeMoGymResponseOutputText | NeMoGymResponseOutputRefusal, Field(discriminator="type"), SerializeAsAny()
 ]
