@@ -174,6 +174,10 @@ def test_a_component_computes_metrics_of_its_own_tasks():
     write_rows(Path("data/t.jsonl"), [question("1+1")])
     with pytest.raises(InputError, match=r"t\.jsonl:1: .*dataset_metrics\.py: .*KeyError"):
         collated(TRAIN)
+    for wrong in ("raise RuntimeError", "raise SystemExit(0)", "assert False"):
+        Path("resources_servers/sums/dataset_metrics.py").write_text(f"def compute_task_metrics(task):\n    {wrong}\n")
+        with pytest.raises(InputError, match=r"t\.jsonl:1: .*dataset_metrics\.py: compute_task_metrics raised [RSA]"):
+            collated(TRAIN)
     Path("resources_servers/sums/dataset_metrics.py").write_text("x = 1\n")
     with pytest.raises(TaskDataSchemaError, match="compute_task_metrics"):
         collated(TRAIN)
