@@ -14,7 +14,7 @@ from typing import Final
 from omegaconf import DictConfig
 
 from rollbook.cli.configuration import texts
-from rollbook.cli.event_loop import in_event_loop
+from rollbook.cli.signals import unless_signalled
 from rollbook.cli.terminal import note
 from rollbook.config.instances import server_instances
 from rollbook.config.roots import resolve_read_path
@@ -51,7 +51,7 @@ def _prepare(cfg: DictConfig, names: tuple[str, ...]) -> None:
 
     asked = settings_from(BenchmarkPreparation, cfg)
     settings = asked.model_copy(update={"use_cached_prepared_benchmarks": True})
-    found = in_event_loop(prepare_benchmarks([cfg], settings, note))
+    found = unless_signalled(prepare_benchmarks([cfg], settings, note))
     problems = [f"{one.name}: {one.problem.removeprefix(f'{one.name}: ')}" for one in found if one.problem]
     if problems:
         named = "".join(f" --benchmark {name}" for name in names)

@@ -14,7 +14,7 @@ import click
 from omegaconf import DictConfig
 
 from rollbook.cli.configuration import notes_on_strays, resolved_configuration, texts
-from rollbook.cli.event_loop import in_event_loop
+from rollbook.cli.signals import unless_signalled
 from rollbook.cli.terminal import note, say, say_json
 from rollbook.config.benchmark_preparation import BenchmarkPreparation
 from rollbook.config.missing import resolved
@@ -33,7 +33,7 @@ def prepare(given: Mapping[str, Any], *, as_json: bool) -> int:
     settings = settings_from(BenchmarkPreparation, resolved(configs[0]))
     for text in notes_on_strays(given, configs[0], {*BenchmarkPreparation.model_fields}):
         note(text)
-    found = in_event_loop(prepare_benchmarks(configs, settings, note))
+    found = unless_signalled(prepare_benchmarks(configs, settings, note))
     _show(found, as_json=as_json)
     return 1 if any(one.problem for one in found) else 0
 

@@ -184,13 +184,16 @@ async def _run(benchmark: _Benchmark, arguments: JsonObject, python: Path | None
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Interrupt a script and what it started, and kill what goes on after a moment."""
+    """Interrupt a script and what it started, and kill what goes on after a moment, or when nobody waits any longer."""
     signal_group(process.pid, signal.SIGINT)
     try:
         await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
     except TimeoutError:
-        signal_group(process.pid, signal.SIGKILL)
-        await process.wait()
+        pass
+    finally:
+        if process.returncode is None:
+            signal_group(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 def _has_descriptor() -> bool:

@@ -3,7 +3,10 @@
 import asyncio
 import json
 import os
+import select
+import signal
 import sys
+import threading
 
 import pytest
 
@@ -35,6 +38,18 @@ def prepare(jsonl_fpath, colour="blue"):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text('{"question": "' + colour + '"}\\n')
     return path
+"""
+
+
+SLOW = """
+import os
+import select
+import signal
+from pathlib import Path
+
+def prepare(jsonl_fpath):
+    Path({began!r}).write_text(str(os.getpid()))
+    signal.pause()
 """
 
 
@@ -164,6 +179,61 @@ def prepare(jsonl_fpath):
     with pytest.raises(asyncio.CancelledError):
         await working
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+@pytest.fixture
+def unheard():
+    """Make the signals that end a command raise where nobody hears them, and return where to look."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+
+    def nobody(number, _frame):
+        raise AssertionError(f"nobody heard {signal.Signals(number).name}")
+
+    before = [signal.signal(number, nobody) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("unheard")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_the_command_ends_its_scripts(benchmark, prepare, tmp_path, number):
+    began = tmp_path / "began"
+    os.mkfifo(began)
+    benchmark("slow", SLOW.format(began=str(began)))
+    pids = []
+
+    def end():
+        pids.append(int(began.read_text()))
+        os.kill(os.getpid(), number)
+
+    ending = threading.Thread(target=end)
+    ending.start()
+    code, _, err = prepare("slow")
+    ending.join()
+    assert (code, f"{number.name}: what is under way is ended" in err) == (128 + number, True)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+
+
+async def test_a_script_does_not_outlive_who_no_longer_waits_for_its_end(benchmark, tmp_path):
+    began = tmp_path / "began"
+    os.mkfifo(began)
+    deaf = SLOW.replace("    Path(", "    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    Path(", 1)
+    folder = benchmark("slow", deaf.format(began=str(began)))
+    cfg = GlobalConfigDictParser().parse_no_environment({"config_paths": [str(folder / "config.yaml")]})
+    working = asyncio.ensure_future(prepare_benchmarks([cfg], BenchmarkPreparation(), lambda _: None))
+    pid = int(await asyncio.to_thread(began.read_text))
+    watched = os.pidfd_open(pid)
+    for _ in range(2):
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert await asyncio.to_thread(select.select, [watched], [], [], 4) == ([watched], [], [])
+    os.close(watched)
 
 
 def test_a_script_that_is_no_file_is_a_configuration_error(tmp_path):
