@@ -22,7 +22,7 @@ from rollbook.config.manifest import read_manifest
 from rollbook.config.names import DUMMY_MODEL
 from rollbook.config.parser import GlobalConfigDictParserConfig
 from rollbook.config.roots import add_search_dirs, resolve_read_path
-from rollbook.errors import ConfigError
+from rollbook.errors import RollbookError
 from rollbook.report.shapes import VERSION
 from rollbook.verbs.validate import manifest_path, validated
 from rollbook.verbs.validation import Check, Validation, findings_in
@@ -63,7 +63,7 @@ async def checked(path: Path, name: str, *, sync: bool = False) -> Validation:
     try:
         await load_driver(driver)
         check = Check("driver", looked_at=driver)
-    except ConfigError as error:
+    except RollbookError as error:
         check = Check("driver", findings_in(str(error), str(path)))
     return Validation(found.name, found.manifest, (*found.checks, check), found.synced)
 

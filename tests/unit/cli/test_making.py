@@ -60,6 +60,17 @@ def test_an_environment_works_as_it_is_written(said, profile):
     ok(said("env", "publish", "sums"))
 
 
+def test_a_driver_that_leaves_the_process_is_a_finding_beside_the_others(said, tmp_path):
+    ok(said("env", "init", "--environment", "sums", "--profile", "external-rollout-driver"))
+    with (tmp_path / "environments/sums/driver.py").open("a") as driver:
+        driver.write("raise SystemExit(0)\n")
+    code, out, _ = said("env", "validate", "sums")
+    assert code == 1
+    assert "✗ driver" in out
+    assert "left the process (0)" in out
+    assert out.endswith("sums: not valid\n")
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_benchmark_works_as_it_is_written_once_its_rows_are_prepared(said, profile):
     ok(said("env", "init", "--benchmark", "sums", "--profile", profile))
