@@ -1,8 +1,11 @@
+import copy
 import json
 import pickle
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from pydantic import PrivateAttr
 
 from rollbook.config.types import BaseRunServerInstanceConfig
 from rollbook.servers.base import HEALTH_PATHS
@@ -15,6 +18,50 @@ def test_a_server_is_built_without_any_io():
     config = BaseRunServerInstanceConfig(host="nowhere", port=1, entrypoint="", name="x")
     server = Probe(config=config, server_client=MagicMock(spec=ServerClient))
     assert server.session_middleware_key == "Probe___x"
+
+
+class Described:
+    """Says what it is held by."""
+
+    def __get__(self, holder: object, kind: type | None = None) -> object:
+        return self if holder is None else type(holder).__name__
+
+
+class Private(Probe):
+    _number: int = 1
+    _words: list[str] = PrivateAttr(default_factory=list)
+    _described: Any = PrivateAttr(default=Described())
+    _unset: int
+    _late: int = 0
+
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        self._late = self._number + 1
+
+
+class MorePrivate(Private):
+    _number: int = 40
+    _own: str = "own"
+
+
+def private_values(server):
+    names = ("_number", "_words", "_described", "_late", "_own", "_unset", "_nowhere")
+    return {name: getattr(server, name) for name in names if hasattr(server, name)}
+
+
+def test_a_subclass_has_its_private_attributes_and_so_have_its_copies():
+    config = BaseRunServerInstanceConfig(host="nowhere", port=1, entrypoint="", name="x")
+    first, other = (MorePrivate(config=config, server_client=MagicMock(spec=ServerClient)) for _ in range(2))
+    first._words.append("a")
+    expected = {"_number": 40, "_words": ["a"], "_described": "MorePrivate", "_late": 41, "_own": "own"}
+    assert private_values(first) == expected
+    assert private_values(other) == expected | {"_words": []}
+    assert private_values(first.model_copy()) == expected
+    first._late = 7
+    assert private_values(copy.copy(first)) == expected | {"_late": 7}
+    del first._own
+    with pytest.raises(AttributeError, match="'MorePrivate' object has no attribute '_own'"):
+        first._own  # noqa: B018  reading it is the point
 
 
 async def test_health_paths_answer_ok_and_are_not_in_the_schema():

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from base64 import b64decode
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
@@ -242,6 +243,11 @@ async def ask_in_process(app: FastAPI, path: str, body: bytes, headers: dict[str
     return Reply(reply.status, reply.raw_headers, await reply.read())
 
 
+def session_id(cookie: str) -> str:
+    """Return the id in a session's cookie."""
+    return json.loads(b64decode(cookie.partition("=")[2].partition(".")[0]))["session_id"]
+
+
 def test_routes_with_a_fixed_path_and_a_coroutine_are_plain_and_no_others():
     assert set(plain_routes(application(direct=True))) == PLAIN
 
@@ -272,6 +278,19 @@ async def test_a_session_goes_on_whichever_way_answers():
         assert json.loads(reply.body)["city"] == f"Oslo /with_everything None {number}"
         headers = JSON | {"cookie": reply.session}
     assert (await ask(short, "/cleared", OSLO, headers)) == (await ask(long, "/cleared", OSLO, headers))
+
+
+async def test_sessions_of_concurrent_calls_are_apart():
+    app = application(direct=True)
+    opened = [await ask_in_process(app, "/raw", b"", JSON) for _ in range(8)]
+    cookies = [reply.session for reply in opened]
+    for seen in (1, 2):
+        calls = [ask_in_process(app, "/with_everything", OSLO, JSON | {"cookie": cookie}) for cookie in cookies]
+        replies = await asyncio.gather(*calls)
+        cookies = [reply.session for reply in replies]
+        assert [json.loads(reply.body)["city"][-1] for reply in replies] == [str(seen)] * 8
+        assert [session_id(cookie) for cookie in cookies] == [session_id(reply.session) for reply in opened]
+    assert len({session_id(cookie) for cookie in cookies}) == 8
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "OPTIONS"])
