@@ -56,6 +56,13 @@ class SplitPreparation(msgspec.Struct, frozen=True):
         """The file that says what the rows were made of."""
         return self.path.with_name(f"{self.split}_preparation.json")
 
+    @property
+    def written(self) -> tuple[Path, ...]:
+        """The files that are written; none where rows that are there are used again."""
+        if self.reuse and self.path.is_file():
+            return ()
+        return self.path, self.path.with_name(f"{self.split}_metrics.json"), self.record
+
 
 class _MadeOf(msgspec.Struct, frozen=True):
     name: str

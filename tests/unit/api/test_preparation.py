@@ -14,7 +14,7 @@ from rollbook.api.request import EvaluationRequest
 from rollbook.cli.entry import exit_code_of
 from rollbook.config import parser
 from rollbook.dispatch.stop import Stop
-from rollbook.errors import ConfigError, OutputExistsError, RunStoppedError
+from rollbook.errors import ConfigError, OutputExistsError, RollbookError, RunStoppedError
 
 CONFIG = """
 config_paths: [resources_servers/string_match/configs/string_match.yaml]
@@ -76,7 +76,30 @@ def test_a_split_is_made_ready_collected_and_gone_on_with(gym):
     assert "the rows of t were prepared with another prompt than p.yaml" in err
     code, err = gym("--resume")
     assert (code, "holds other rows than when it was prepared before" in err) == (0, True), err
+    assert sorted(prepared_files()) == ["train.jsonl", "train_metrics.json", "train_preparation.json"]
     assert len(read_rows("out/r.jsonl")) == 6
+
+
+def prepared_files():
+    return {path.name: path.read_bytes() for path in PREPARED.parent.iterdir()}
+
+
+def test_a_resume_that_is_refused_leaves_the_rows_of_the_run_as_they_were(gym):
+    assert gym()[0] == 0
+    before = prepared_files()
+    PREPARED.with_name("train_metrics.json").unlink()
+    write_rows(Path("data/t.jsonl"), [question("Something else", expected_answer="7")] * 3)
+    code, err = gym("--resume", "++overwrite_metrics_conflicts=true")
+    assert (code, "the resume is refused" in err) == (1, True), err
+    assert prepared_files() == {name: content for name, content in before.items() if "metrics" not in name}
+
+
+async def test_servers_that_do_not_start_leave_the_rows_of_an_earlier_run_as_they_were(here):
+    write_rows(Path("out/r.jsonl"), [{"reward": 1.0}])
+    write_rows(PREPARED, [{"kept": True}])
+    with pytest.raises(RollbookError):
+        await Asked().prepared(overwrite=True)
+    assert (list(prepared_files()), read_rows(PREPARED)) == (["train.jsonl"], [{"kept": True}])
 
 
 def test_rows_that_cannot_be_prepared_start_nothing(gym):
