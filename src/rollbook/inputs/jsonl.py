@@ -56,6 +56,35 @@ def read_source_rows(path: Path) -> Iterator[SourceRow]:
         raise InputError(f"{path}: the file holds no rows; give a dataset with one JSON object a line")
 
 
+def key_twice(text: bytes) -> str | None:
+    """Return the first key that an object of a row's `text` has twice; None where each stands once.
+
+    JSON leaves open which of the two counts (RFC 8259 §4); a row is read with the last.
+    """
+    try:
+        _ONCE.decode(text.decode())
+    except _TwiceError as error:
+        return error.key
+    except RecursionError:  # deeper than this decoder goes
+        return None
+    return None
+
+
+class _TwiceError(Exception):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def _once(pairs: list[tuple[str, object]]) -> None:
+    keys = [key for key, _ in pairs]
+    if len({*keys}) < len(keys):
+        raise _TwiceError(next(key for index, key in enumerate(keys) if key in keys[:index]))
+
+
+_ONCE: Final = json.JSONDecoder(object_pairs_hook=_once, parse_int=bool, parse_float=bool)
+
+
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):

@@ -51,7 +51,7 @@ class PublishedFile(msgspec.Struct, frozen=True):
 
         """
         if source is not None:
-            return self._named(Path(source).expanduser())
+            return self._named(self._path_of(source))
         place = Path(beside).absolute().parent / _FOLDER / self.name
         for folder in (*_folders(), place.parent):
             for path in self._in(folder):
@@ -63,6 +63,13 @@ class PublishedFile(msgspec.Struct, frozen=True):
                 f"{self.benchmark}: {self.name} is not here and cannot be fetched: {error}. Fetch {self.address} where "
                 f"there is a network, and put it at {place}, or name it: +prepare_script_args.source=FILE"
             ) from error
+
+    def _path_of(self, source: object) -> Path:
+        if isinstance(source, str | os.PathLike):
+            return Path(source).expanduser()
+        raise InputError(
+            f"{self.benchmark}: source is {source!r:.60}, which is no path; write ./{source!s:.60} of a file"
+        )
 
     def _named(self, source: Path) -> Path:
         if source.is_file():

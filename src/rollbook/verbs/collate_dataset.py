@@ -22,7 +22,7 @@ from rollbook.config.names import AGENTS
 from rollbook.config.routing import resolve_dataset_agent, resolve_task_source
 from rollbook.errors import ConfigError, InputError
 from rollbook.inputs.dataset_hook import load_task_metrics
-from rollbook.inputs.jsonl import read_source_rows
+from rollbook.inputs.jsonl import key_twice, read_source_rows
 from rollbook.inputs.prompts import fill_prompts, load_prompt_config
 from rollbook.inputs.task_data import TaskDataValidator, load_task_data_schema
 from rollbook.plan.materialize import materialize_task
@@ -59,7 +59,7 @@ class DatasetRows:
     def __init__(self, cfg: DictConfig, declared: DeclaredDataset, path: Path, validation: Validation) -> None:
         self.declared, self.path = declared, path
         self.metrics = DatasetMetrics()
-        self._faults = RowFaults()
+        self._faults, self._doubles = RowFaults(), RowFaults()
         self._level = validation
         folder = declared.folder
         schema = load_task_data_schema(folder) if folder is not None and validation != "off" else None
@@ -97,11 +97,15 @@ class DatasetRows:
         """What is to be known of the rows that were given, and keeps nobody from using them."""
         report = self._task_data.report
         told = [report.summary()] if self._level in {"warn", "auto"} and not (report.clean or self.problems) else []
+        told += self._doubles.lines()
         if self.metrics.left_out:
             told.append(f"{self.path}: so many fields differ from row to row that the metrics tell of the first alone")
         return told
 
     def _look(self, source: SourceRow) -> None:
+        twice = key_twice(source.text)
+        if twice is not None:
+            self._doubles.add(f"{source.place}: `{twice}` stands there twice; the last one counts")
         if self._level != "off":
             self._task_data.validate_row(source.number, source.row)
         task = source.row["task_input"] if is_materialized(source.row) else source.row

@@ -140,6 +140,12 @@ def test_a_file_that_is_not_where_it_is_named_is_not_fetched_in_its_place(librar
     assert library.asked == []
 
 
+@pytest.mark.parametrize("source", [5, True, 1.5, ["a"]])
+def test_a_source_that_is_no_path_is_told(tmp_path, source):
+    with pytest.raises(InputError, match=r"sums: source is .*, which is no path; write \./"):
+        PublishedFile("sums", "https://a.invalid/a.jsonl", 9).found(source, tmp_path / "rows.jsonl")
+
+
 def test_a_variable_that_names_no_folder_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv(FILES_VARIABLE, str(tmp_path / "gone"))
     with pytest.raises(InputError, match=f"{FILES_VARIABLE} names {tmp_path}/gone, which is no folder"):

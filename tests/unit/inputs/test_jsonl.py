@@ -1,13 +1,27 @@
 import pytest
 
 from rollbook.errors import InputError
-from rollbook.inputs.jsonl import read_source_rows
+from rollbook.inputs.jsonl import key_twice, read_source_rows
 
 
 def write(tmp_path, data):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(data)
     return path
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('{"a": 1, "b": {"a": -1e5}, "c": [{"a": 1}, {"a": 2}]}', None),
+        ('{"a": 1, "b": 2, "\\u0061": 1}', "a"),
+        ('{"b": [0, {"c": {}, "c": {}}], "a": 1}', "c"),
+        ('{"a": ' * 1020 + "1" + "}" * 1020, None),
+        ('{"n": ' + "9" * 5000 + "}", None),
+    ],
+)
+def test_a_key_that_an_object_has_twice_is_found_however_it_is_written(text, key):
+    assert key_twice(text.encode()) == key
 
 
 def test_line_numbers_are_physical(tmp_path):

@@ -166,6 +166,15 @@ def test_fields_that_do_not_fit_are_refused_as_strictly_as_is_said(validation, r
         collated(TRAIN, validation=validation)
 
 
+def test_a_row_with_a_key_twice_is_taken_with_the_last_and_told():
+    row = json.dumps(question("1+1", answer="1"))
+    Path("data/t.jsonl").write_text(f'{row}\n{row[:-1]}, "answer": "2"}}\n')
+    assert collated(TRAIN).notes == (
+        f"{Path('data/t.jsonl').absolute()}:2: `answer` stands there twice; the last one counts",
+    )
+    assert [row["answer"] for row in read_rows("out/train.jsonl")] == ["1", "2"]
+
+
 def test_a_component_computes_metrics_of_its_own_tasks():
     hook = "def compute_task_metrics(task):\n    return {'digits': len(task['answer'])}\n"
     Path("resources_servers/sums/dataset_metrics.py").write_text(hook)
