@@ -25,6 +25,7 @@ SHAPES = {
     "fences": "```python\n",
     "tags": "<answer>",
     "labels": "Answer: ",
+    "initials": "A. ",
     "numbers": "9",
     "elements": "<a>",
     "asterisks": "* ",

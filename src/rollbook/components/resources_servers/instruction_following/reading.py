@@ -28,6 +28,7 @@ _NO_END: Final = re.compile(
     r"(?:\b(?:mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|no|fig|e\.g|i\.e|u\.s|a\.m|p\.m)|(?-i:\b[A-Z])|^\s*\d+)\.$",
     re.IGNORECASE,
 )
+_LONGEST_END: Final = 20
 _DIVIDER: Final = re.compile(r"\s?\*\*\*\s?")
 _EDGES: Final = string.punctuation + "\u201c\u201d\u2018\u2019\u2026"
 
@@ -45,13 +46,15 @@ def tokens(text: str) -> list[str]:
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text."""
     found: list[str] = []
-    begun = ""
-    for part in _END.split(text.strip()):
-        begun = f"{begun} {part}".strip()
-        if begun and not _NO_END.search(begun[-20:]):
-            found.append(begun)
-            begun = ""
-    return [*found, begun] if begun else found
+    begun: list[str] = []
+    end = ""
+    for part in filter(str.strip, _END.split(text.strip())):
+        begun.append(part.rstrip())
+        end = f"{end} {begun[-1]}".strip()[-_LONGEST_END:]
+        if not _NO_END.search(end):
+            found.append(" ".join(begun).strip())
+            begun, end = [], ""
+    return [*found, " ".join(begun).strip()] if begun else found
 
 
 def divided(text: str) -> list[str] | None:

@@ -208,6 +208,10 @@ def test_sentences_end_where_a_reader_ends_them(text, count):
     assert len(sentences(text)) == count
 
 
+def test_millions_of_initials_are_one_sentence():
+    assert [len(sentence) for sentence in sentences("A. " * 1_000_000)] == [2_999_999]
+
+
 def test_an_empty_part_between_dividers_makes_no_paragraphs():
     assert (divided("a *** *** b"), divided("*** a *** b ***")) == (None, ["a", "b"])
 
