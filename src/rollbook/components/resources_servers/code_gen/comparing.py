@@ -48,11 +48,12 @@ def equal_lines(line: str, want: str) -> bool:
 
 
 def numbers_in(line: str) -> list[Decimal] | None:
-    """Return the numbers that a line consists of, None when it has anything else."""
+    """Return the numbers that a line consists of, None when it has anything else, NaN too, which equals nothing."""
     try:
-        return [Decimal(word) for word in line.split()]
+        numbers = [Decimal(word) for word in line.split()]
     except InvalidOperation:
         return None
+    return None if any(number.is_nan() for number in numbers) else numbers
 
 
 def equal_numbers(number: Decimal, other: Decimal) -> bool:

@@ -146,6 +146,10 @@ def test_printed_texts_agree_as_lines_verdicts_and_numbers(output, expected):
         ("0.33333", "0.33334", "Wrong answer at output_line_idx=0: 0.33333 != 0.33334"),
         ("1000000000001", "1000000000002", "Wrong answer at output_line_idx=0: 1000000000001 != 1000000000002"),
         ("NaN", "nan", "Wrong answer at output_line_idx=0: NaN != nan"),
+        ("sNaN", "1", "Wrong answer at output_line_idx=0: sNaN != 1"),
+        ("1", "sNaN", "Wrong answer at output_line_idx=0: 1 != sNaN"),
+        ("1e999999999999999999", "1", "Wrong answer at output_line_idx=0: 1e999999999999999999 != 1"),
+        ("1 NaN123", "1 2", "Wrong answer at output_line_idx=0: 1 NaN123 != 1 2"),
         ("1", "", "Wrong answer at output_line_idx=0: 1 != "),
     ],
 )
