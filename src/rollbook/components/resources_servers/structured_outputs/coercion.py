@@ -2,11 +2,13 @@
 
 Rules:
 * A text stays one where the schema allows a text; what cannot be of any type that the schema names stays as it is.
+* A number is written in digits: NaN, infinities and `1_0` stay texts.
 * XML: one element, or none, is a list where the schema has a list, and a wrapper of one name around the items goes. The
   root element goes where the schema has no property of its name.
 * CSV: an empty cell is null where the schema allows it. Where the schema has an object, a table of one row is that row.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -16,9 +18,10 @@ from resources_servers.structured_outputs.schemas import kinds, part
 _TRUTHS: Final = {"true": True, "1": True, "false": False, "0": False}
 _SCALARS: Final[Mapping[str, Callable[[str], Any]]] = {
     "boolean": lambda text: _TRUTHS[text.strip().lower()],
-    "integer": int,
-    "number": float,
+    "integer": lambda text: int(_digits(text)),
+    "number": lambda text: float(_digits(text)),
 }
+_NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 
 def coerced_xml(value: Any, schema: Any) -> Any:
@@ -84,6 +87,13 @@ def _fields(value: Mapping[str, Any], schema: Any, root: Any) -> dict[str, Any]:
     known = properties if isinstance(properties, dict) else {}
     other = part(schema, root, "additionalProperties")
     return {name: _element(field, known.get(name, other), root) for name, field in value.items()}
+
+
+def _digits(text: str) -> str:
+    number = text.strip()
+    if not _NUMBER.fullmatch(number):
+        raise ValueError(f"{number!r} is no number")
+    return number
 
 
 def _scalar(text: Any, named: frozenset[str]) -> Any:

@@ -3,13 +3,14 @@
 Rules:
 * A text that is not in its format raises, and so does one that would grow: a document type in XML, aliases in YAML that
   stand for more than a text of that length could hold, or anything nested deeper than anybody reads.
-* NaN and infinities are no JSON.
+* NaN and infinities are no JSON, and no numbers of YAML and TOML either.
 * The root element of an XML document is the one key of its value; a CSV table is the list of its rows.
 """
 
 import csv
 import io
 import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -20,7 +21,8 @@ from resources_servers.structured_outputs.elements import read_xml
 
 MOST_NODES: Final = 1_000_000
 DEEPEST: Final = 200
-_YAML: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DIGIT: Final = re.compile(r"[0-9]")
+_YAML: Final[Any] = type("_Yaml", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
 
 
 class UnreadableError(Exception):
@@ -54,6 +56,17 @@ def read_json(text: str) -> Any:
 
 def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no JSON")
+
+
+def _toml_number(text: str) -> float:
+    return float(text) if _DIGIT.search(text) else _no_number(text)
+
+
+def _yaml_number(loader: Any, node: Any) -> Any:
+    return loader.construct_yaml_float(node) if _DIGIT.search(node.value) else _no_number(node.value)
+
+
+_YAML.add_constructor("tag:yaml.org,2002:float", _yaml_number)
 
 
 def _read_yaml(text: str) -> Any:
@@ -113,6 +126,6 @@ FORMATS: Final[Mapping[str, Callable[[str], Any]]] = {
     "json": read_json,
     "yaml": _read_yaml,
     "xml": lambda text: read_xml(text, DEEPEST),
-    "toml": tomllib.loads,
+    "toml": lambda text: tomllib.loads(text, parse_float=_toml_number),
     "csv": _read_csv,
 }
