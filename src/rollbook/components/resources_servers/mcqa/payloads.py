@@ -15,8 +15,10 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-_MARKUP: Final = r"[*_]*"
-_GAP: Final = r"[^\S\n]*"
+# Runs are taken whole and never given back: tried again from every place, they would make the work quadratic.
+_MARKUP: Final = r"[*_]*+"
+_GAP: Final = r"[^\S\n]*+"
+_MARKS: Final = r"[\W_]*+"
 _ANSWER: Final = rf"\banswer{_GAP}{_MARKUP}{_GAP}:"
 _FOREIGN: Final = {
     "\u0623": "A",  # Arabic
@@ -34,7 +36,8 @@ _OPENING: Final = re.compile(r"[\W_]*([A-Za-z])(?![^\W_])(?!['\u2019]\w)")
 _ONLY: Final = re.compile(r"[\W_]*([A-Za-z])[\W_]*")
 _ALONE: Final = re.compile(r"(?<![^\W_])([A-Z])(?![^\W_])(?!['\u2019]\w)")
 _SEVERAL: Final = re.compile(
-    r"[\W_]*(?:(?:either|both)\W+)?[A-Z](?![^\W_])[\W_]*(?:[,/;&+|]|\b(?:or|and|and/or)\b)[\W_]*[A-Z](?![^\W_])(?!['\u2019])",
+    rf"{_MARKS}(?:(?:either|both)\W++)?[A-Z](?![^\W_])"
+    rf"(?:(?=[\W_]*[,/;&+|]){_MARKS}|{_MARKS}\b(?:or|and|and/or)\b{_MARKS})[A-Z](?![^\W_])(?!['\u2019])",
     re.IGNORECASE,
 )
 

@@ -209,5 +209,12 @@ def test_a_balanced_box_is_found_whole(before, content):
     assert last_boxed(before + " " + box) == box[7:-1]
 
 
+@pytest.mark.parametrize("mode", GradingMode)
+@pytest.mark.parametrize(("before", "part"), [("answer", " "), ("Answer: A", ","), ("Answer:", "*_"), ("", "answer ")])
+def test_megabytes_of_anything_are_graded_in_any_mode(mode, before, part):
+    text = before + part * (1_000_000 // len(part)) + "xx"
+    assert chosen(text, mode, prefix="Antwort:") == ("A" if mode == MARKED and "A," in text else None)
+
+
 def test_many_open_boxes_are_read_in_one_pass():
     assert last_boxed(r"\boxed{" * 50_000) is None
