@@ -127,7 +127,7 @@ def played(game: Game, call: NeMoGymResponseFunctionToolCall) -> dict[str, Any]:
                 return game.guess(SubmitGuessRequest.model_validate(arguments).guess, guesses())
             case "check_word_validity":
                 word = CheckWordValidityRequest.model_validate(arguments).word.strip().lower()
-                reason = why_no_word(word, LENGTH, guesses())
+                reason = game.why_no_guess(word, guesses())
                 return {"valid": reason is None, "reason": reason or "Valid word"}
             case "get_game_state":
                 return game.state()

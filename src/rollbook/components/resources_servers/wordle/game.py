@@ -51,7 +51,7 @@ class Game(BaseModel):
         """Take a turn, and return what the tool answers."""
         word = text.strip().lower()
         self.turn += 1
-        reason = why_no_word(word, len(self.target), words)
+        reason = self.why_no_guess(word, words)
         if reason is not None:
             self.cost += NO_WORD
             return self._answer(None, reason)
@@ -59,6 +59,10 @@ class Game(BaseModel):
         self.guesses.append(word)
         self.answers.append(marks(word, self.target))
         return self._answer(self.answers[-1], None)
+
+    def why_no_guess(self, word: str, words: Collection[str]) -> str | None:
+        """Return why a word may not be guessed, None when it may: the word that is sought always may."""
+        return None if word == self.target else why_no_word(word, len(self.target), words)
 
     def reward(self) -> float:
         """Return what the game earned."""

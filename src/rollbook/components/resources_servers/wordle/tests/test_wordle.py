@@ -137,6 +137,15 @@ async def test_a_row_whose_game_cannot_be_played_is_refused(row):
         assert (await session.post("/reset", {**ROW, **row})).status == 422
 
 
+async def test_a_rows_own_word_may_be_guessed_though_no_list_has_it():
+    assert "qwert" not in guesses()
+    row = {**ROW, "custom_target": "qwert"}
+    check = tool_call("check_word_validity", word="qwert")
+    checked, won = await played([[check], [guess("QWERT")]], row)
+    assert (told(checked)["valid"], won["info"]["won"], won["terminated"]) == (True, 1.0, True)
+    assert await earned("zxcvb", row=row) == 0.0
+
+
 async def test_a_row_with_a_seed_asks_for_the_same_word_every_time_and_seeds_differ():
     server = built(WordleResourcesServer)
     drawn = [server._drawn({"seed": seed}) for seed in (*range(20), *range(20))]
