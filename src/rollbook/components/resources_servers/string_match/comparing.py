@@ -2,9 +2,10 @@ r"""How much an answer agrees with the expected one: 1, 0.98 or 0.
 
 Rules:
 * Compared are texts in one form: NFKC, without outer quotes, in small letters, one space between words, without a last
-  `.`, `!` or `?`.
+  `.`, `!` or `?` unless there is nothing else.
 * Equal is worth 1: as it stands, as a number, without the commas of thousands, without LaTeX's marks, as a list, with
-  the states of the USA abbreviated; and the same once more without units.
+  the states of the USA abbreviated; and the same once more without units. `%`, `€` and `£` are units of
+  numbers alone.
 * Two numbers, units left away, that differ by no more than a hundredth of the larger are worth 0.98.
 * A number beyond what a float holds is a text. An answer too long to be one is worth 0.
 
@@ -32,7 +33,8 @@ _MARKED: Final = re.compile(r"\\(?:text|textbf|mathrm|mathbf|boxed)\s*\{([^{}]*)
 _MARKS: Final = re.compile(r"\\?\$|\\[()\[\]]|\\%")
 _SPACES: Final = re.compile(r"[^\S\n]+")
 _SEPARATORS: Final = re.compile(r"[,;\n]")
-_UNITS: Final = re.compile(r"\b(?:km|cm|mm|kg|m)\b|(?<=\d)(?:km|cm|mm|kg|m)\b|[%°€£$]|\^?\{?\\circ\}?")
+_UNITS: Final = re.compile(r"\b(?:km|cm|mm|kg|m)\b|(?<=\d)(?:km|cm|mm|kg|m)\b|[°$]|\^?\{?\\circ\}?")
+_UNITS_OF_NUMBERS: Final = re.compile(rf"{_UNITS.pattern}|[%€£]")
 
 
 def agreement(answer: str, expected: str, *, case_sensitive: bool) -> float:
@@ -46,7 +48,7 @@ def agreement(answer: str, expected: str, *, case_sensitive: bool) -> float:
         return EQUAL
     if near(given, wanted):
         return NEAR
-    return float(equal(without_units(given), without_units(wanted)))
+    return float(equal(without_units(given, _UNITS), without_units(wanted, _UNITS)))
 
 
 def in_one_form(text: str) -> str:
@@ -54,7 +56,8 @@ def in_one_form(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text).strip()
     if len(plain) > 1 and plain[0] == plain[-1] and plain[0] in _QUOTES:
         plain = plain[1:-1].strip()
-    return _SPACES.sub(" ", plain.lower().rstrip(".!?").strip())
+    plain = plain.lower()
+    return _SPACES.sub(" ", plain.rstrip(".!?").strip() or plain)
 
 
 def equal(given: str, wanted: str) -> bool:
@@ -70,7 +73,7 @@ def equal(given: str, wanted: str) -> bool:
 
 def near(given: str, wanted: str) -> bool:
     """Return whether two texts are numbers close to each other, units left away."""
-    first, second = (value_of(without_thousands(without_units(text))) for text in (given, wanted))
+    first, second = (value_of(without_thousands(without_units(text, _UNITS_OF_NUMBERS))) for text in (given, wanted))
     if first is None or second is None:
         return False
     return abs(first - second) <= NEARNESS * max(abs(first), abs(second)) * (1 + ROUNDING)
@@ -108,14 +111,19 @@ def without_marks(text: str) -> str:
     return _MARKS.sub("", text).strip()
 
 
+def without_escapes(text: str) -> str:
+    """Return a text with per cent signs as they are written outside of LaTeX."""
+    return text.replace("\\%", "%")
+
+
 def as_list(text: str) -> list[str]:
     """Return the entries of a text that is a list, white space and empty ones left away."""
     return [entry for part in _SEPARATORS.split(text) if (entry := part.strip())]
 
 
-def without_units(text: str) -> str:
-    """Return a text without the units that are known."""
-    return _UNITS.sub("", text).strip()
+def without_units(text: str, units: re.Pattern[str]) -> str:
+    """Return a text without these units."""
+    return units.sub("", text).strip()
 
 
 def with_states(text: str) -> list[str]:
@@ -123,4 +131,10 @@ def with_states(text: str) -> list[str]:
     return [abbreviated(entry) for entry in as_list(text)]
 
 
-_WAYS: Final[tuple[Callable[[str], object], ...]] = (by_thousands, without_marks, as_list, with_states)
+_WAYS: Final[tuple[Callable[[str], object], ...]] = (
+    by_thousands,
+    without_marks,
+    without_escapes,
+    as_list,
+    with_states,
+)
