@@ -2,7 +2,8 @@
 
 Rules:
 * A synonym's value is the sum of its characters' code points: nothing is kept between calls.
-* The list is the one of the last `extract_synonym_values` call. A call that cannot be read extracts nothing.
+* The list is the one of the last `extract_synonym_values` call. A call that cannot be read, or
+  with a number that is not whole, extracts nothing and is right for no row.
 
 Source: servers.md §7.3 (16).
 """
@@ -59,7 +60,7 @@ class ExtractSynonymValuesResponse(BaseModel):
 class ExtractedValues(BaseModel):
     """The arguments of an extraction: numbers, and no texts that look like some."""
 
-    synonym_values: list[Annotated[float, Field(strict=True)]]
+    synonym_values: list[Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True)]]
 
 
 class ExampleMultiStepRunRequest(BaseRunRequest):
@@ -112,8 +113,8 @@ class ExampleMultiStepResourcesServer(SimpleResourcesServer):
 
     async def verify(self, body: ExampleMultiStepVerifyRequest) -> ExampleMultiStepVerifyResponse:
         """Return the row with reward 1 when the last extraction is the expected list, else 0."""
-        expected, found = body.expected_synonym_values, extracted(body.response)
-        right = found == expected
+        expected, handed_in = body.expected_synonym_values, extracted(body.response)
+        right, found = handed_in == expected, handed_in or []
         judged = {
             "reward": float(right),
             "parsed_synonym_values": found,
@@ -126,16 +127,17 @@ class ExampleMultiStepResourcesServer(SimpleResourcesServer):
         return ExampleMultiStepVerifyResponse(**(row | judged))
 
 
-def extracted(response: NeMoGymResponse) -> list[int]:
-    """Return the values of the last extraction, an empty list without one that can be read."""
+def extracted(response: NeMoGymResponse) -> list[int] | None:
+    """Return the values of the last extraction, an empty list without one; None when it is no list of whole numbers."""
     calls = [item for item in response.output if item.type == "function_call" and item.name == EXTRACTION]
     if not calls:
         return []
     try:
         arguments = ExtractedValues.model_validate(untrusted_json(calls[-1].arguments))
     except ValueError:
-        return []
-    return [int(value) for value in arguments.synonym_values if value.is_integer()]
+        return None
+    whole = all(isinstance(value, int) or value.is_integer() for value in arguments.synonym_values)
+    return [int(value) for value in arguments.synonym_values] if whole else None
 
 
 if __name__ == "__main__":

@@ -62,5 +62,20 @@ async def test_an_extraction_that_cannot_be_read_extracts_nothing(arguments):
     assert (reply["reward"], reply["parsed_synonym_values"]) == (0.0, [])
 
 
+@pytest.mark.parametrize("added", ["0.5", "1e999", "NaN"])
+async def test_a_list_with_a_number_that_is_not_whole_is_right_for_no_row(added):
+    for expected in (EXPECTED, []):
+        values = ", ".join(map(str, [*expected, added]))
+        call = extraction([]) | {"arguments": f'{{"synonym_values": [{values}]}}'}
+        reply = await verified({**ROW, "expected_synonym_values": expected}, call)
+        assert (reply["reward"], reply["parsed_synonym_values"]) == (0.0, [])
+
+
+@pytest.mark.parametrize(("value", "reward"), [(2**53 + 1, 1.0), (2**53, 0.0), (10**400, 0.0)])
+async def test_a_whole_number_of_any_size_is_compared_to_its_last_digit(value, reward):
+    reply = await verified({**ROW, "expected_synonym_values": [2**53 + 1]}, extraction([value]))
+    assert (reply["reward"], reply["parsed_synonym_values"]) == (reward, [value])
+
+
 async def test_a_saved_result_can_be_verified_again():
     assert (await verified(await verified(ROW, "no"), extraction(EXPECTED)))["reward"] == 1.0
