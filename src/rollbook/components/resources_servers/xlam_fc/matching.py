@@ -2,7 +2,8 @@
 
 Rules:
 * Calls are matched in order: each expected call takes the first call not yet taken that has its name and its arguments.
-* An expected call's arguments must be among the call's, with equal values; further arguments do no harm.
+* An expected call's arguments must be among the call's, with values equal
+  as Python has it (`true` is 1); further arguments do no harm.
 * No arguments may be said as nothing, as `null`, or as `{}`. A call whose arguments are no JSON object matches nothing,
   and still counts as a call.
 
