@@ -163,6 +163,15 @@ async def test_code_without_end_ends_its_python_and_says_so_and_the_session_goes
         assert (await ran(session, "1 + 1"))["result"] == "2"
 
 
+async def test_a_fork_bomb_is_ended_and_touches_no_other_session():
+    forking = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
+    async with calling(max_execution_time=0.5) as session, calling() as neighbour:
+        await ran(neighbour, "x = 1")
+        bomb, harmless = await asyncio.gather(ran(session, forking), ran(neighbour, "x + 1"))
+        assert bomb["success"] is False
+        assert harmless["result"] == "2"
+
+
 async def test_a_python_that_talks_to_the_server_by_itself_spoils_its_own_session_alone():
     forging = "import os\nfor number in range(3, 20):\n    try: os.write(number, b'{}\\n')\n    except OSError: pass"
     async with calling() as session:
