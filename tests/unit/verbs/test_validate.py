@@ -149,6 +149,20 @@ BROKEN = [
         "numbers[-9] if",
         "the verifier raised on the gold answer: list index",
     ),
+    (
+        "answers",
+        f"{JUDGE}/app.py",
+        "else WRONG",
+        "else 0.5",
+        f"{ROWS}:1: an empty answer has the reward 0.5; it is to lie",
+    ),
+    (
+        "answers",
+        f"{JUDGE}/app.py",
+        "reward = RIGHT",
+        "reward = 0.9",
+        f"{ROWS}:1: the gold answer has the reward 0.9, the best one is 1; mend verifier",
+    ),
     ("answers", f"{JUDGE}/app.py", "import re\n", "import re\nimport nothing_of_this_name_x\n", None),
     ("answers", f"{JUDGE}/app.py", "RIGHT, WRONG = 1.0, 0.0", "RIGHT, WRONG = 1.0 0.0", "app.py"),
     (
