@@ -43,6 +43,7 @@ _PUBLIC: Final = {
     "rollbook.config.roots": "CACHE_DIR PARENT_DIR RESULTS_DIR ROOT_DIR WORKING_DIR resolve_read_path",
     "rollbook.config.reverification": "RolloutReverificationConfig",
     "rollbook.config.shadowing": "refuse_to_shadow",
+    "rollbook.config.token_capture": "TokenIdCapture TokenIdCaptureConfig token_id_capture_config",
     "rollbook.config.types": (
         "AgentServerRef BaseRunServerConfig BaseRunServerInstanceConfig BaseServerConfig Domain "
         "EnvironmentServerRef ModelServerRef ResourcesServerRef"
@@ -114,10 +115,12 @@ _PUBLIC: Final = {
         "ResponsesConverter chat_completion_to_responses_create_params "
         "chat_completions_messages_to_responses_items split_responses_input_output_items"
     ),
+    "rollbook.servers.converter.responses_converter_messages": "AssistantTurn",
     "rollbook.servers.correlation": (
         "ROLLOUT_ID_HEADER RolloutContextMiddleware apply_rollout_prefix current_rollout_id "
         "maybe_rollout_id_from_run_body rollout_context rollout_id_from_run rollout_path_prefix"
     ),
+    "rollbook.servers.http.client_config": "GlobalAIOHTTPAsyncClientConfig",
     "rollbook.servers.http.client_pool": (
         "get_global_aiohttp_client global_aiohttp_client_exit is_global_aiohttp_client_request_debug_enabled "
         "set_global_aiohttp_client"
@@ -139,6 +142,7 @@ _PUBLIC: Final = {
         "SingleAgentTurnRequest SingleAgentTurnResponse SingleAgentTurnResult SingleAgentTurnTaskInput"
     ),
     "rollbook.servers.kinds.judge": "call_judge judge_failsafe reraise_judge_errors",
+    "rollbook.servers.kinds.model_execution": "start_model_execution",
     "rollbook.servers.kinds.model_server": "BaseResponsesAPIModelConfig SimpleResponsesAPIModel",
     "rollbook.servers.kinds.observation_joining": "join_model_call_observations",
     "rollbook.servers.kinds.observations": (
@@ -166,10 +170,14 @@ _PUBLIC: Final = {
     "rollbook.servers.kinds.unserved": "unserved_server",
     "rollbook.servers.kinds.verifier_exercise": "VerifierCaseResult exercise_verifier_fixture",
     "rollbook.servers.kinds.verifier_fixture": "VerifierCase VerifierFixture",
+    "rollbook.servers.kinds.verifier_replay": "replay_episode",
     "rollbook.servers.mcp.exposure": "maybe_auto_expose",
     "rollbook.servers.mcp.session_token": "NEMO_GYM_MCP_METADATA_KEY NEMO_GYM_MCP_SESSION_TOKEN_HEADER TOKEN_HEADER",
     "rollbook.servers.mcp.tools": "MCPCatchall MCPTool",
     "rollbook.servers.kinds.untrusted": "untrusted_json",
+    "rollbook.servers.kinds.token_capture": (
+        "CaptureContext ExternalCaptureHandler current_capture_context make_external_capture_handler"
+    ),
     "rollbook.servers.openai.openai_chat": (
         "CHAT_REQUEST_PROVIDER_EXTENSION_FIELDS NeMoGymChatCompletion "
         "NeMoGymChatCompletionCreateParamsNonStreaming NeMoGymChatCompletionMessage "
@@ -187,7 +195,7 @@ _PUBLIC: Final = {
     "rollbook.servers.openai.openai_client": "NeMoGymAsyncOpenAI PermanentEndpointError",
     "rollbook.servers.openai.openai_items": (
         "NeMoGymEasyInputMessage NeMoGymFunctionCallOutput NeMoGymHostedItem NeMoGymItemReference "
-        "NeMoGymMessage NeMoGymResponseFunctionCallOutput NeMoGymResponseFunctionToolCall "
+        "NeMoGymMessage NeMoGymResponseFunctionCallOutput NeMoGymResponseFunctionToolCall NeMoGymResponseMcpCall "
         "NeMoGymResponseOutputMessage NeMoGymResponseReasoningItem"
     ),
     "rollbook.servers.openai.openai_parts": (

@@ -96,6 +96,11 @@ from rollbook.config.roots import (
 from rollbook.config.shadowing import (
     refuse_to_shadow,
 )
+from rollbook.config.token_capture import (
+    TokenIdCapture,
+    TokenIdCaptureConfig,
+    token_id_capture_config,
+)
 from rollbook.config.types import (
     AgentServerRef,
     BaseRunServerConfig,
@@ -304,6 +309,9 @@ from rollbook.servers.converter.responses_converter import (
     chat_completions_messages_to_responses_items,
     split_responses_input_output_items,
 )
+from rollbook.servers.converter.responses_converter_messages import (
+    AssistantTurn,
+)
 from rollbook.servers.correlation import (
     ROLLOUT_ID_HEADER,
     RolloutContextMiddleware,
@@ -313,6 +321,9 @@ from rollbook.servers.correlation import (
     rollout_context,
     rollout_id_from_run,
     rollout_path_prefix,
+)
+from rollbook.servers.http.client_config import (
+    GlobalAIOHTTPAsyncClientConfig,
 )
 from rollbook.servers.http.client_pool import (
     get_global_aiohttp_client,
@@ -369,6 +380,9 @@ from rollbook.servers.kinds.judge import (
     judge_failsafe,
     reraise_judge_errors,
 )
+from rollbook.servers.kinds.model_execution import (
+    start_model_execution,
+)
 from rollbook.servers.kinds.model_server import (
     BaseResponsesAPIModelConfig,
     SimpleResponsesAPIModel,
@@ -414,6 +428,12 @@ from rollbook.servers.kinds.sandboxed_agents import (
     seed_mcp_servers,
     verify_agent_response,
 )
+from rollbook.servers.kinds.token_capture import (
+    CaptureContext,
+    ExternalCaptureHandler,
+    current_capture_context,
+    make_external_capture_handler,
+)
 from rollbook.servers.kinds.tool_access import (
     DirectHTTPToolAccess,
     MCPConnection,
@@ -440,6 +460,7 @@ from rollbook.servers.kinds.verifier_fixture import (
     VerifierCase,
     VerifierFixture,
 )
+from rollbook.servers.kinds.verifier_replay import replay_episode as replay_episode
 from rollbook.servers.mcp.exposure import (
     maybe_auto_expose,
 )
@@ -491,6 +512,7 @@ from rollbook.servers.openai.openai_items import (
     NeMoGymMessage,
     NeMoGymResponseFunctionCallOutput,
     NeMoGymResponseFunctionToolCall,
+    NeMoGymResponseMcpCall,
     NeMoGymResponseOutputMessage,
     NeMoGymResponseReasoningItem,
 )
@@ -658,6 +680,7 @@ __all__ = [
     "AggregateMetricsMixin",
     "AggregateMetricsRequest",
     "AmbiguousEnvironmentServerError",
+    "AssistantTurn",
     "BaseEnvironmentServer",
     "BaseEnvironmentServerConfig",
     "BaseEpisodeRequest",
@@ -679,6 +702,7 @@ __all__ = [
     "BenchmarkConfig",
     "BenchmarkDataset",
     "BenchmarkDatasetConfig",
+    "CaptureContext",
     "CleanupContext",
     "CleanupHandle",
     "ConfigError",
@@ -698,7 +722,9 @@ __all__ = [
     "EnvironmentServerRef",
     "EpisodeFailure",
     "EpisodeId",
+    "ExternalCaptureHandler",
     "FailureStage",
+    "GlobalAIOHTTPAsyncClientConfig",
     "GlobalConfigDictParser",
     "GlobalConfigDictParserConfig",
     "HandledEpisodeError",
@@ -771,6 +797,7 @@ __all__ = [
     "NeMoGymResponseInputText",
     "NeMoGymResponseInputTokensDetails",
     "NeMoGymResponseInputVideo",
+    "NeMoGymResponseMcpCall",
     "NeMoGymResponseOutputItem",
     "NeMoGymResponseOutputMessage",
     "NeMoGymResponseOutputMessageForTraining",
@@ -847,6 +874,8 @@ __all__ = [
     "TaskDataValidator",
     "TaskId",
     "TokenIDLogProbMixin",
+    "TokenIdCapture",
+    "TokenIdCaptureConfig",
     "ToolAccess",
     "ToolCallObservation",
     "TrajectoryModelCall",
@@ -875,6 +904,7 @@ __all__ = [
     "compute_pass_majority_metrics",
     "compute_subset_metrics",
     "coverage_path_for",
+    "current_capture_context",
     "current_rollout_id",
     "exercise_verifier_fixture",
     "failures_path_for",
@@ -908,6 +938,7 @@ __all__ = [
     "load_skills",
     "load_task_data_schema",
     "logical_rollout_id",
+    "make_external_capture_handler",
     "manifest_json_schema",
     "manifest_path_for",
     "materialize_task",
@@ -929,6 +960,7 @@ __all__ = [
     "refuse_to_shadow",
     "rejudge_predecessor_id",
     "rejudgment_admission_closed_by",
+    "replay_episode",
     "request",
     "reraise_judge_errors",
     "resolve_model_base_url",
@@ -947,6 +979,8 @@ __all__ = [
     "setup_server_client",
     "split_responses_input_output_items",
     "stage_skills",
+    "start_model_execution",
+    "token_id_capture_config",
     "training_variant_of",
     "unpacked_file",
     "unserved_server",

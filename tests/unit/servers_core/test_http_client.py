@@ -11,6 +11,7 @@ from rollbook.errors import ConfigError
 from rollbook.records.exchange import SendFailed
 from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.http import http_client
+from rollbook.servers.http.client_config import GlobalAIOHTTPAsyncClientConfig
 from rollbook.servers.http.client_pool import (
     choose_client_settings,
     current_client_settings,
@@ -346,3 +347,12 @@ async def test_an_unknown_host_is_known_not_to_be_sent():
         await posted("http://nowhere.invalid:80")
     assert caught.value.delivery is Delivery.NOT_SENT
     assert isinstance(caught.value.__cause__, socket.gaierror)
+
+
+async def test_settings_given_as_an_object_are_those_of_its_fields():
+    asked = GlobalAIOHTTPAsyncClientConfig(global_aiohttp_connector_limit=3, global_aiohttp_tcp_keepalive_probes=1)
+    session = set_global_aiohttp_client(asked)
+    assert (session.connector.limit, current_client_settings().keepalive_probes) == (3, 1)
+    assert set_global_aiohttp_client(GlobalAIOHTTPAsyncClientConfig()) is not session
+    assert current_client_settings() == ClientSettings()
+    await global_aiohttp_client_exit()

@@ -1,6 +1,19 @@
+import httpx
 import pytest
 from fastapi import Request
 
+from rollbook import (
+    BaseResourcesServerConfig,
+    BaseResponsesAPIModelConfig,
+    BaseServerConfig,
+    BaseVerifyRequest,
+    BaseVerifyResponse,
+    NeMoGymChatCompletion,
+    NeMoGymChatCompletionCreateParamsNonStreaming,
+    ServerClient,
+    SimpleResourcesServer,
+    SimpleResponsesAPIModel,
+)
 from rollbook.servers.correlation import RolloutContextMiddleware, current_rollout_id
 from rollbook.servers.kinds.agent_server import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from rollbook.servers.openai.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
@@ -67,3 +80,42 @@ async def test_a_request_behind_a_prefix_finds_its_rollout_in_its_path(whole, pa
     async with playing({"agent": Entry(AGENTS, build)}, observability_enabled=True) as playground:
         answer = await playground.post("agent", path, {"input": "hello"})
     assert answer.body["output"][0]["content"][0]["text"] == said
+
+
+class Model(SimpleResponsesAPIModel):
+    """Answers with the rollout that it works for."""
+
+    async def responses(self, body: NeMoGymResponseCreateParamsNonStreaming) -> NeMoGymResponse:
+        return NeMoGymResponse.model_validate(reply_with(message(current_rollout_id() or "none")))
+
+    async def chat_completions(self, body: NeMoGymChatCompletionCreateParamsNonStreaming) -> NeMoGymChatCompletion:
+        raise NotImplementedError
+
+
+class Resources(SimpleResourcesServer):
+    """Answers with the rollout that it works for."""
+
+    async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
+        raise NotImplementedError
+
+    def setup_webserver(self):
+        app = super().setup_webserver()
+        app.post("/v1/responses")(self.rollout)
+        return app
+
+    async def rollout(self) -> dict[str, object]:
+        return reply_with(message(current_rollout_id() or "none"))
+
+
+@pytest.mark.parametrize(
+    ("server", "config"), [(Model, BaseResponsesAPIModelConfig), (Resources, BaseResourcesServerConfig)]
+)
+@pytest.mark.parametrize("whole", [True, False])
+async def test_models_and_environments_understand_a_prefix_before_their_application_is_completed(server, config, whole):
+    client = ServerClient(BaseServerConfig(host="h", port=1), {})
+    built = server(config=config(host="h", port=1, entrypoint="app.py", name="one"), server_client=client)
+    app = built.build_app() if whole else built.setup_webserver()
+    assert [added.cls for added in app.user_middleware].count(RolloutContextMiddleware) == 1
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://h") as caller:
+        answer = await caller.post(PATH, json={"input": "hello"})
+    assert answer.json()["output"][0]["content"][0]["text"] == "7-2-a1"

@@ -24,6 +24,7 @@ from rollbook.servers.openai.openai_items import (
     NeMoGymItemReference,
     NeMoGymMessage,
     NeMoGymResponseFunctionToolCall,
+    NeMoGymResponseMcpCall,
     NeMoGymResponseOutputMessage,
     NeMoGymResponseReasoningItem,
 )
@@ -345,3 +346,12 @@ def test_the_fields_that_vendors_added_are_fields_of_a_chat_request():
 def test_a_message_of_every_role_is_taken_as_it_is_written(message):
     request = NeMoGymChatCompletionCreateParamsNonStreaming(messages=[message])
     assert request.model_dump(exclude_unset=True)["messages"] == [message]
+
+
+def test_a_call_that_the_provider_made_over_mcp_stands_in_a_response_as_it_is():
+    call = NeMoGymResponseMcpCall(id="mcp_1", name="roll_dice", arguments="{}", server_label="dice", output="4")
+    frame = {"id": "r", "created_at": 0, "model": "m", "object": "response", "parallel_tool_calls": False}
+    response = NeMoGymResponse.model_validate({**frame, "tools": [], "tool_choice": "auto", "output": [call]})
+    [told] = response.model_dump(mode="json", exclude_unset=True)["output"]
+    said = {"id": "mcp_1", "name": "roll_dice", "arguments": "{}", "server_label": "dice", "output": "4"}
+    assert told == {"type": "mcp_call", **said}

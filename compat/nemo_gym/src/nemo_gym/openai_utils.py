@@ -59,6 +59,7 @@ from rollbook import (
     NeMoGymResponseInputText as NeMoGymResponseInputText,
     NeMoGymResponseInputTokensDetails as NeMoGymResponseInputTokensDetails,
     NeMoGymResponseInputVideo as NeMoGymResponseInputVideo,
+    NeMoGymResponseMcpCall as NeMoGymResponseMcpCall,
     NeMoGymResponseOutputItem as NeMoGymResponseOutputItem,
     NeMoGymResponseOutputMessage as NeMoGymResponseOutputMessage,
     NeMoGymResponseOutputMessageForTraining as NeMoGymResponseOutputMessageForTraining,

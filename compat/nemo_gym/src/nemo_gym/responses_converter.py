@@ -1,8 +1,12 @@
 """Between the Responses and the Chat Completions dialect."""
 
 from rollbook import (
+    AssistantTurn,
     ResponsesConverter as ResponsesConverter,
     chat_completion_to_responses_create_params as chat_completion_to_responses_create_params,
     chat_completions_messages_to_responses_items as chat_completions_messages_to_responses_items,
     split_responses_input_output_items as split_responses_input_output_items,
 )
+
+VLLMConverter = ResponsesConverter
+VLLMConverterResponsesToChatCompletionsState = AssistantTurn

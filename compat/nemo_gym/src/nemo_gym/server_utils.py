@@ -5,6 +5,7 @@ from rollbook import (
     SESSION_ID_KEY as SESSION_ID_KEY,
     BaseServer as BaseServer,
     BaseServerConfig as BaseServerConfig,
+    GlobalAIOHTTPAsyncClientConfig as GlobalAIOHTTPAsyncClientConfig,
     HeadServerUnreachableError as HeadServerUnreachableError,
     ServerClient as ServerClient,
     ServerStatus as ServerStatus,

@@ -18,6 +18,7 @@ from contextlib import suppress
 from weakref import WeakKeyDictionary, ref
 
 from aiohttp import AddrInfoType, ClientSession, DummyCookieJar, TCPConnector
+from pydantic import BaseModel
 
 from rollbook.servers.http.client_settings import ClientSettings, read_client_settings
 from rollbook.servers.http.socket_options import tune_socket
@@ -80,14 +81,16 @@ def choose_client_settings(config: Mapping[str, object]) -> ClientSettings:
     return settings
 
 
-def set_global_aiohttp_client(config: Mapping[str, object]) -> ClientSession:
+def set_global_aiohttp_client(config: Mapping[str, object] | BaseModel) -> ClientSession:
     """Use the top level of `config` for this loop's client and for later ones; return the client.
+
+    An object's fields are read as the keys of that name (`GlobalAIOHTTPAsyncClientConfig`).
 
     Raises:
         ConfigError: a knob of the client that is no number.
 
     """
-    settings = choose_client_settings(config)
+    settings = choose_client_settings(config.model_dump() if isinstance(config, BaseModel) else config)
     pools = _of_running_loop()
     if pools.settings != settings:
         _pools[asyncio.get_running_loop()] = _Pools(settings, earlier=pools)

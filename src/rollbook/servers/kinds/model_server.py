@@ -106,6 +106,7 @@ class SimpleResponsesAPIModel(SimpleServer):
         """The application with the routes of the three dialects."""
         app = FastAPI()
         self.setup_session_middleware(app)
+        self.setup_rollout_context_middleware(app)
         app.post("/v1/responses")(self._serve_responses)
         app.post("/v1/chat/completions")(self._serve_chat)
         app.post("/v1/messages")(self._serve_messages)

@@ -97,6 +97,7 @@ class SimpleResourcesServer(AggregateMetricsMixin, SimpleServer):
         """Return the application with the routes that every resources server has."""
         app = FastAPI()
         self.setup_session_middleware(app)
+        self.setup_rollout_context_middleware(app)
         app.post("/seed_session")(self.seed_session)
         app.post("/close_session")(self.close_resources_session)
         app.post("/verify")(judge_failsafe(self.verify))

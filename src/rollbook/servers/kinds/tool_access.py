@@ -2,6 +2,7 @@
 
 Rules:
 * Which kind it is stands in `kind`; a name is used once in a list.
+* An address is a whole one of HTTP, and always has a path: `http://host:1` is `http://host:1/`.
 * `required` says that an agent which cannot use this kind must refuse the session; an optional one may be ignored.
 
 Source: servers.md §8.5.
@@ -9,9 +10,19 @@ Source: servers.md §8.5.
 
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AnyHttpUrl, BaseModel, ConfigDict, Field, TypeAdapter
 
 ACCESS_NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+
+
+_HTTP_URL: Final[TypeAdapter[AnyHttpUrl]] = TypeAdapter(AnyHttpUrl)
+
+
+def _whole_address(text: str) -> str:
+    return str(_HTTP_URL.validate_python(text))
+
+
+HttpAddress = Annotated[str, AfterValidator(_whole_address)]
 
 
 class _Access(BaseModel):
@@ -22,10 +33,10 @@ class _Access(BaseModel):
 
 
 class DirectHTTPToolAccess(_Access):
-    """Tool `t` is POST `<base_url>/t`, with these cookies and headers."""
+    """Tool `t` is POST `<base_url>/t`, one slash between them, with these cookies and headers."""
 
     kind: Literal["direct_http"] = "direct_http"
-    base_url: str
+    base_url: HttpAddress
     cookies: dict[str, str] = Field(default_factory=dict)
     headers: dict[str, str] = Field(default_factory=dict)
 
@@ -36,7 +47,7 @@ class MCPConnection(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     transport: Literal["streamable_http"] = "streamable_http"
-    url: str
+    url: HttpAddress
     headers: dict[str, str] = Field(default_factory=dict)
 
 

@@ -141,4 +141,14 @@ class NeMoGymHostedItem(TypedWireModel):
     output: Any = None
 
 
+class NeMoGymResponseMcpCall(NeMoGymHostedItem):
+    """A call of a tool of an MCP server that the provider speaks to, with what came of it."""
+
+    name: str
+    arguments: str
+    type: Literal["mcp_call"] = "mcp_call"
+    server_label: str | None = None
+    error: str | None = None
+
+
 NeMoGymResponseFunctionCallOutput = NeMoGymFunctionCallOutput
