@@ -1,11 +1,17 @@
 """How long properties are looked for: a busy machine is no failure, and `--hypothesis-profile nightly` looks longer.
 
-Runs that tests start hear a SIGHUP, also where the tests themselves were started by `nohup`.
+Runs that tests start hear a SIGHUP, also where the tests themselves were started by `nohup`. What collecting left in
+memory stays there to the end: no collection of garbage looks at it again. A port that a test takes for unused is none
+that another process of the tests is given.
 """
 
+import gc
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from ports import free_port
 
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
@@ -17,3 +23,13 @@ settings.register_profile(
 )
 settings.load_profile("suite")
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def unused_tcp_port() -> int:
+    return free_port()

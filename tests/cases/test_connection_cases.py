@@ -11,6 +11,7 @@ import pytest
 from cases import peer as peers
 from cases.first_done import few_files
 from cases.played import FAILURES, RESULTS, Played
+from ports import free_port
 from stub import adding
 
 
@@ -19,13 +20,6 @@ def play(tmp_path):
     """Return what plays a run of some tasks against a peer."""
     with peers.serving() as peer:
         yield lambda tasks=20: Played(tmp_path, peer, adding(tasks))
-
-
-def free_port():
-    """Return a port on which nothing listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 def test_rc_32_a_refused_connection_is_told_at_the_first_failure_and_kept_as_not_sent(play):

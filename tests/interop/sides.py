@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from ports import free_port
 
 THEIR_PYTHON = os.environ.get("ROLLBOOK_INTEROP_PYTHON")
 READY_SECONDS = 600.0
@@ -134,13 +135,6 @@ def theirs(folder: Path) -> Side:
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(bin_folder.parent)
     return side
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float, log: Path) -> None:

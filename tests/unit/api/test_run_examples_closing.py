@@ -1,13 +1,13 @@
 """Stopping early: what is in flight is given up at once, and what is finished is not lost."""
 
 import asyncio
-import socket
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
 
+from ports import free_port
 from rollbook.api.direct_call import Pacing
 from rollbook.api.direct_completed import CompletedRollout
 from rollbook.api.rollout_collection import RolloutCollectionHelper
@@ -181,8 +181,3 @@ async def test_servers_of_this_process_are_reached_without_a_socket_and_closing_
     finally:
         unregister_embedded(server)
         parser.forget_global_config_dict()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]

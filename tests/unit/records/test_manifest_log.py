@@ -180,7 +180,9 @@ async def test_no_row_is_written_before_the_words_of_the_log_that_arrived_with_i
     assert paths.output.read_bytes() == b""
 
 
-def test_a_whole_row_that_lacks_its_newline_is_no_record_yet(paths):
+def test_a_whole_row_that_lacks_its_newline_is_a_record_before_a_resume_completes_it(paths):
     row = b'{"_ng_task_index":0,"_ng_rollout_index":%d,"reward":1.0}'
     paths.output.write_bytes(row % 0 + b"\n" + row % 1)
-    assert [record.key.rollout for record in read_history(paths).standings] == [0]
+    assert [record.key.rollout for record in read_history(paths).standings] == [0, 1]
+    repair_tail(paths.output)
+    assert [record.key.rollout for record in read_history(paths).standings] == [0, 1]

@@ -12,6 +12,7 @@ from fastapi import FastAPI, HTTPException, Request
 from omegaconf import DictConfig, OmegaConf
 from pydantic import BaseModel, PrivateAttr
 
+from ports import free_ports
 from rollbook.config.types import BaseRunServerInstanceConfig, BaseServerConfig
 from rollbook.servers.base import SESSION_ID_KEY, SimpleServer
 from rollbook.servers.client import ServerClient, raise_for_status, request
@@ -83,15 +84,6 @@ def listening_socket() -> socket.socket:
     bound = socket.create_server(("127.0.0.1", 0))
     bound.settimeout(0)
     return bound
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that were free a moment ago, all different."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [bound.getsockname()[1] for bound in held]
-    for bound in held:
-        bound.close()
-    return ports
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request
 from omegaconf import OmegaConf
 from starlette.responses import StreamingResponse
 
+from ports import free_ports
 from rollbook.config.types import BaseRunServerInstanceConfig
 from rollbook.records.exchange import DEADLINE_HEADER
 from rollbook.records.failure_report import report_in_headers
@@ -16,7 +17,7 @@ from rollbook.servers.base import SimpleServer
 from rollbook.servers.client import ServerClient
 from rollbook.servers.deadline import seconds_left
 from rollbook.servers.http.http_client import request
-from unit.servers_core.stand_ins import HEAD, behind_a_socket, free_ports, in_process
+from unit.servers_core.stand_ins import HEAD, behind_a_socket, in_process
 
 
 class Slow(SimpleServer):

@@ -7,6 +7,7 @@ from aiohttp import ClientPayloadError, ClientResponseError
 from fastapi import FastAPI, Request
 from starlette.responses import PlainTextResponse, StreamingResponse
 
+from ports import free_ports
 from rollbook.errors import PortTakenError
 from rollbook.servers.correlation import current_rollout_id, rollout_context
 from rollbook.servers.http.embedded_call import EmbeddedRequest
@@ -14,7 +15,7 @@ from rollbook.servers.http.embedded_registry import find_embedded, hand_out, reg
 from rollbook.servers.http.embedded_response import EmbeddedResponse
 from rollbook.servers.http.http_client import request
 from rollbook.servers.kinds.agent_server_cookies import merged_cookies
-from unit.servers_core.stand_ins import Number, behind_a_socket, free_ports, in_process, probe, reply_to
+from unit.servers_core.stand_ins import Number, behind_a_socket, in_process, probe, reply_to
 
 
 def echo() -> FastAPI:

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from ports import free_ports
 from rollbook.records.exchange import Exchange, Phase, SendFailed
 from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.http.embedded_post import post_embedded
 from rollbook.servers.http.embedded_registry import register_embedded, unregister_embedded
-from unit.servers_core.stand_ins import free_ports
 
 
 class App:

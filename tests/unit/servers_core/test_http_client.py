@@ -7,6 +7,7 @@ import pytest
 import uvicorn
 from aiohttp import ClientConnectorError, ServerDisconnectedError
 
+from ports import free_ports
 from rollbook.errors import ConfigError
 from rollbook.records.exchange import SendFailed
 from rollbook.records.failure_kinds import Delivery
@@ -23,7 +24,7 @@ from rollbook.servers.http.client_settings import ClientSettings, read_client_se
 from rollbook.servers.http.http_client import request
 from rollbook.servers.http.listening import KEEP_ALIVE_SECONDS
 from rollbook.servers.http.time_limits import default_timeout, model_call_timeout
-from unit.servers_core.stand_ins import free_ports, posted
+from unit.servers_core.stand_ins import posted
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 

@@ -12,6 +12,7 @@ from textwrap import dedent
 import orjson
 import pytest
 
+from ports import free_ports
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import MissingPackageError, PortTakenError, ServerDiedError, ServingError
 from rollbook.records.exchange import SendFailed
@@ -31,7 +32,7 @@ from rollbook.servers.serving.state_file import (
     write_state,
 )
 from rollbook.servers.serving.status import probe_status
-from unit.servers_core.stand_ins import APP, configuration, free_ports, write_component
+from unit.servers_core.stand_ins import APP, configuration, write_component
 
 SHADES = {"implementation": "colours", "favourite": "grey"}
 DIES = "import sys\nprint('the lamp is broken', flush=True)\nsys.exit(3)\n"

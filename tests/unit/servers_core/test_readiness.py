@@ -3,6 +3,7 @@ import asyncio
 import pytest
 from omegaconf import OmegaConf
 
+from ports import free_ports
 from rollbook.errors import EndpointNotReadyError
 from rollbook.servers.http.waiting import until
 from rollbook.servers.serving.readiness import (
@@ -11,7 +12,7 @@ from rollbook.servers.serving.readiness import (
     wait_for_endpoint,
     wait_for_model_endpoints,
 )
-from unit.servers_core.stand_ins import behind_a_socket, free_ports, in_process, probe
+from unit.servers_core.stand_ins import behind_a_socket, in_process, probe
 
 
 def config(**top):

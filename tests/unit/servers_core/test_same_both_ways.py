@@ -15,10 +15,11 @@ from aiohttp import (
 from fastapi import FastAPI, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
+from ports import free_ports
 from rollbook.servers.http.client_pool import set_global_aiohttp_client
 from rollbook.servers.http.embedded_registry import register_embedded, unregister_embedded
 from rollbook.servers.http.http_client import request
-from unit.servers_core.stand_ins import behind_a_socket, free_ports, in_process, posted
+from unit.servers_core.stand_ins import behind_a_socket, in_process, posted
 
 COOKIES = [
     'a={"x":1}; Path=/; HttpOnly',

@@ -5,6 +5,7 @@ from fastapi import FastAPI, Request
 from omegaconf import OmegaConf
 from pydantic import BaseModel
 
+from ports import free_ports
 from rollbook.errors import ServerRefNotFoundError
 from rollbook.servers.client import (
     HeadServerUnreachableError,
@@ -17,7 +18,7 @@ from rollbook.servers.client import (
 from rollbook.servers.correlation import rollout_context
 from rollbook.servers.head_lookup import fetch_global_config, parsed_head_reply
 from rollbook.servers.http.embedded_registry import find_embedded
-from unit.servers_core.stand_ins import HEAD, free_ports, in_process, saying
+from unit.servers_core.stand_ins import HEAD, in_process, saying
 
 
 class Partial(BaseModel):

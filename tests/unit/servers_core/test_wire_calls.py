@@ -14,6 +14,7 @@ from aiohttp import (
     ServerDisconnectedError,
 )
 
+from ports import free_ports
 from rollbook.records.failure_kinds import Delivery
 from rollbook.servers.http.client_pool import (
     current_wire_calls,
@@ -26,7 +27,6 @@ from rollbook.servers.http.embedded_call import EmbeddedRequest
 from rollbook.servers.http.http_client import request
 from rollbook.servers.http.wire_calls import base_of, client_error, may_carry
 from rollbook.servers.wire.broken import Broken, Kind
-from unit.servers_core.stand_ins import free_ports
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 ASKED = EmbeddedRequest("POST", "http://model:8000", "/v1/responses", {}, b"{}")

@@ -10,10 +10,11 @@ from fastapi import FastAPI, Request
 from omegaconf import OmegaConf
 from starlette.responses import Response
 
+from ports import free_ports
 from rollbook.servers.client import ServerClient
 from rollbook.servers.http.embedded_registry import register_embedded, unregister_embedded
 from rollbook.servers.openai.openai_response import NeMoGymResponse
-from unit.servers_core.stand_ins import HEAD, free_ports
+from unit.servers_core.stand_ins import HEAD
 
 AGENTS, MODELS, RESOURCES = "responses_api_agents", "responses_api_models", "resources_servers"
 ENVIRONMENTS = "environment_servers"

@@ -2,11 +2,11 @@ import json
 
 import pytest
 
+from ports import free_ports
 from responses_api_agents.simple_agent.tests.bench import TEAL, Bench
 from responses_api_agents.simple_agent.tools import tool_output
 from rollbook import NeMoGymResponseFunctionToolCall
 from rollbook.servers.http.embedded_registry import register_embedded, unregister_embedded
-from unit.servers_core.stand_ins import free_ports
 from unit.servers_kinds.playground import Scripted, call, message, reply_with
 
 
