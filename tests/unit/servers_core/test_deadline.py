@@ -33,8 +33,9 @@ class Slow(SimpleServer):
         return app
 
     async def ask(self, raw: Request) -> dict[str, float | None]:
+        here = seconds_left()
         reply = await self.server_client.post("other", "/left", headers={DEADLINE_HEADER.lower(): "99"})
-        return {"here": seconds_left(), "there": orjson.loads(await reply.read())}
+        return {"here": here, "there": orjson.loads(await reply.read())}
 
     async def ask_to_wait(self, how: str) -> None:
         await self.server_client.post("other", f"/{how}")
@@ -72,6 +73,9 @@ async def model() -> None:
     await other.read()
 
 
+SHORT = "0.5"
+"""Seconds that are over soon, and enough to reach a handler on a busy machine."""
+LIMIT = 60
 SILENT: list[str] = []
 HANDLERS: dict[str, Callable[[], Awaitable[object]]] = {
     "/wait": wait,
@@ -104,10 +108,10 @@ async def asked(url, path, seconds):
 @BOTH_WAYS
 async def test_a_handler_whose_time_is_over_is_ended_and_its_request_answered_504(way):
     async with served(slow(), way) as url:
-        reply = await asked(url, "/wait", "0.03")
+        reply = await asked(url, "/wait", SHORT)
         report = report_in_headers(reply.headers)
         assert (reply.status, Seen.times) == (504, 1)
-        assert "time was over: 0.03 s" in orjson.loads(await reply.read())
+        assert f"time was over: {SHORT} s" in orjson.loads(await reply.read())
         assert report is not None
         assert [(event.boundary, event.kind, event.http_status) for _, event in report.chain()] == [
             ("harness", "agent_timeout", 504)
@@ -117,9 +121,9 @@ async def test_a_handler_whose_time_is_over_is_ended_and_its_request_answered_50
 @BOTH_WAYS
 async def test_a_handler_that_ends_in_time_is_answered_as_always(way):
     async with served(slow(), way) as url:
-        reply = await asked(url, "/left", "30")
+        reply = await asked(url, "/left", "300")
         assert reply.status == 200
-        assert 29 < orjson.loads(await reply.read()) <= 30
+        assert 200 < orjson.loads(await reply.read()) <= 300
 
 
 @pytest.mark.parametrize("said", ["soon", "-1", "nan", "inf", "1e3", "", "1_0"])
@@ -131,8 +135,8 @@ async def test_what_is_no_number_of_seconds_is_ignored(said):
 async def test_another_server_is_told_what_is_left_and_not_what_there_was():
     (port,) = free_ports(1)
     async with in_process(slow(), port), in_process(slow(port)) as url:
-        told = orjson.loads(await (await asked(url, "/ask", "30")).read())
-    assert 29 < told["there"] <= told["here"] + 0.05 <= 30.05
+        told = orjson.loads(await (await asked(url, "/ask", "300")).read())
+    assert 200 < told["there"] <= told["here"] + 0.01 <= 300.01
 
 
 async def test_without_a_deadline_none_is_sent_on():
@@ -145,13 +149,13 @@ async def test_without_a_deadline_none_is_sent_on():
 async def test_a_handler_of_another_server_ends_with_the_one_that_asked_it(way):
     (port,) = free_ports(1)
     async with in_process(slow(), port), served(slow(port), way) as url:
-        assert (await asked(url, "/ask/wait", "0.03")).status == 504
-        await asyncio.wait_for(Seen.ended.wait(), 5)
+        assert (await asked(url, "/ask/wait", SHORT)).status == 504
+        await asyncio.wait_for(Seen.ended.wait(), LIMIT)
 
 
 async def test_a_reply_that_began_breaks_off_when_the_time_is_over():
     async with behind_a_socket(slow()) as url:
-        reply = await asked(url, "/stream", "0.05")
+        reply = await asked(url, "/stream", SHORT)
         assert reply.status == 200
         with pytest.raises(Exception, match=r"payload|not completed|disconnected"):
             await reply.read()
@@ -160,5 +164,5 @@ async def test_a_reply_that_began_breaks_off_when_the_time_is_over():
 async def test_a_call_of_a_model_endpoint_takes_no_longer_than_what_is_left():
     async with behind_a_socket(slow()) as silent, in_process(slow()) as url:
         SILENT[:] = [silent]
-        assert (await asked(url, "/model", "0.03")).status == 504
-        await asyncio.wait_for(Seen.ended.wait(), 5)
+        assert (await asked(url, "/model", SHORT)).status == 504
+        await asyncio.wait_for(Seen.ended.wait(), LIMIT)
