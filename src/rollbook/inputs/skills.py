@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from rollbook.errors import ConfigError
+from rollbook.errors import InputError
 
 
 class SkillRef(BaseModel):
@@ -39,19 +39,26 @@ def load_skills(path: Path) -> SkillsRef:
     """Read and hash the skills below `path`.
 
     Raises:
-        ConfigError: no such folder, no skill in it, or a `SKILL.md` without front matter.
+        InputError: no such folder, no skill in it, or a `SKILL.md` without front matter.
 
     """
     files = sorted(file for file in path.glob("*/SKILL.md") if file.is_file())
     if not files:
-        raise ConfigError(f"{path}: no skills found; expected <name>/SKILL.md below it")
+        raise InputError(f"{path}: no skills found; expected <name>/SKILL.md below it")
     return SkillsRef(path=str(path), hash=_digest(path), skills=[_skill(file) for file in files])
 
 
 def stage_skills(path: Path, destination: Path) -> None:
-    """Copy the skills below `path` to `destination`, which must not exist."""
+    """Copy the skills below `path` to `destination`, which must not exist.
+
+    Raises:
+        InputError: no such folder, or the destination is there.
+
+    """
+    if not path.is_dir():
+        raise InputError(f"{path}: no such folder of skills; expected <name>/SKILL.md below it")
     if destination.exists():
-        raise ConfigError(f"{destination}: exists already; skills are staged into a new folder")
+        raise InputError(f"{destination}: exists already; skills are staged into a new folder")
     shutil.copytree(path, destination)
 
 
@@ -70,4 +77,4 @@ def _skill(file: Path) -> SkillRef:
         front = yaml.safe_load(parts[1]) if len(parts) == len(("", "front", "body")) else None
         return SkillRef.model_validate(front)
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{file}: no front matter with a `name` between two --- lines") from error
+        raise InputError(f"{file}: no front matter with a `name` between two --- lines") from error

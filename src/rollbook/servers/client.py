@@ -82,6 +82,15 @@ class ServerClient:
             vars(self).update({**_declared(type(self)), **fields})
 
     @classmethod
+    def model_construct(cls, _fields_set: set[str] | None = None, **fields: Any) -> Self:
+        """Return a client with these `fields` as they are; an empty configuration stands in for one that is not given.
+
+        The field's client is a pydantic model, and tests make one that lacks what they do not use.
+        """
+        missing: dict[str, Any] = {"head_server_config": None, "global_config_dict": {}}
+        return cls(**{**missing, **fields})
+
+    @classmethod
     def load_head_server_config(cls) -> BaseServerConfig:
         """Return where the head server listens, as this process's configuration says."""
         return BaseServerConfig.model_validate(OmegaConf.to_container(get_global_config_dict().head_server))
@@ -195,16 +204,16 @@ def resolve_model_base_url(
 ) -> str:
     """Return `http://host:port[/ng-rollout/<id>[/training-token-capture]]/v1` for a program outside of this process.
 
-    The prefix is there for a `rollout_id`, or the running handler's, where the deployment observes model calls.
+    The prefix is there for a `rollout_id`, and for the running handler's where the deployment observes model calls. A
+    model endpoint that the server's is overridden with knows no prefix.
     """
     config = server_client.global_config_dict
     override = model_server_override(model_server_name)
     base = override or get_server_url(config, model_server_name)
-    context = current_rollout()
-    found = rollout_id or (context.rollout_id if context else None)
-    if not config.get(OBSERVABILITY_ENABLED_KEY_NAME) or override:
-        found = None
-    return base + apply_rollout_prefix("/v1", found, token_capture=training_capture)
+    found = rollout_id
+    if not found and config.get(OBSERVABILITY_ENABLED_KEY_NAME):
+        found = context.rollout_id if (context := current_rollout()) else None
+    return base + apply_rollout_prefix("/v1", None if override else found, token_capture=training_capture)
 
 
 async def probe(url: str, seconds: float) -> ServerStatus:

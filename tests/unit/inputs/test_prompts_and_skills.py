@@ -90,6 +90,13 @@ def test_skills_that_are_missing_or_malformed_are_refused(tmp_path):
         load_skills(tmp_path)
 
 
+@pytest.mark.parametrize("use", [load_skills, lambda path: stage_skills(path, path.parent / "new")])
+def test_a_folder_of_skills_that_is_not_there_is_a_value_error_and_leaves_nothing(tmp_path, use):
+    with pytest.raises(ValueError, match="skills"):
+        use(tmp_path / "none")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_skills_are_staged_into_a_new_folder_only(tmp_path):
     skill(tmp_path / "s", "one")
     stage_skills(tmp_path / "s", tmp_path / "new")

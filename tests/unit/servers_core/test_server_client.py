@@ -99,8 +99,10 @@ async def test_the_environment_can_point_a_model_server_elsewhere(monkeypatch):
 async def test_a_model_url_for_a_subprocess_names_the_rollout_and_opens_the_port():
     (port,) = free_ports(1)
     async with in_process(paths(), port) as url:
-        assert resolve_model_base_url(client(port), "policy_model", "3-0") == url + "/v1"
-        observed = client(port, observability_enabled=True)
+        plain, observed = client(port), client(port, observability_enabled=True)
+        with rollout_context("4-0"):
+            assert resolve_model_base_url(plain, "policy_model") == url + "/v1"
+        assert resolve_model_base_url(plain, "policy_model", "3-0") == url + "/ng-rollout/3-0/v1"
         assert resolve_model_base_url(observed, "policy_model", "3-0") == url + "/ng-rollout/3-0/v1"
         with rollout_context("4-0"):
             assert resolve_model_base_url(observed, "policy_model") == url + "/ng-rollout/4-0/v1"
@@ -183,3 +185,9 @@ def test_a_subclass_has_fields_of_its_own_given_by_name_or_by_default():
     other = Recording(head_server_config=HEAD, global_config_dict=OmegaConf.create({}), asked=["/run"])
     one.asked.append("/verify")
     assert (one.colour, one.asked, other.asked, Recording.asked) == ("teal", ["/verify"], ["/run"], [])
+
+
+def test_a_client_can_be_made_of_the_fields_that_a_test_uses():
+    blocks = {"sandbox": {"local": {}}}
+    assert ServerClient.model_construct(global_config_dict=blocks).global_config_dict is blocks
+    assert ServerClient.model_construct().head_server_config is None

@@ -355,3 +355,13 @@ def test_a_call_that_the_provider_made_over_mcp_stands_in_a_response_as_it_is():
     [told] = response.model_dump(mode="json", exclude_unset=True)["output"]
     said = {"id": "mcp_1", "name": "roll_dice", "arguments": "{}", "server_label": "dice", "output": "4"}
     assert told == {"type": "mcp_call", **said}
+
+
+def test_the_status_of_a_thought_is_read_and_goes_nowhere():
+    thought = {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
+    frame = {"id": "r", "created_at": 0, "model": "m", "object": "response", "parallel_tool_calls": False}
+    given = {**frame, "tools": [], "tool_choice": "auto", "output": [{**thought, "status": "completed"}]}
+    response = NeMoGymResponse.model_validate(given)
+    assert response.model_dump(mode="json", exclude_unset=True)["output"] == [thought]
+    assert "status" not in response.model_dump()["output"][0]
+    assert response.output[0].status == "completed"

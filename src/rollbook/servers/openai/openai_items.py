@@ -10,7 +10,7 @@ Source: servers.md §5.1.
 
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import SerializeAsAny, model_validator
+from pydantic import Field, SerializeAsAny, model_validator
 
 from rollbook.servers.openai.openai_parts import (
     NeMoGymInputContentPart,
@@ -67,13 +67,17 @@ class NeMoGymResponseOutputMessage(TypedWireModel):
 
 
 class NeMoGymResponseReasoningItem(TypedWireModel):
-    """What the model thought, as summaries and, from some providers, as encrypted or full content."""
+    """What the model thought, as summaries and, from some providers, as encrypted or full content.
+
+    `status` is read and never written: no request takes it back.
+    """
 
     id: str
     summary: list[SerializeAsAny[NeMoGymSummary]]
     type: Literal["reasoning"] = "reasoning"
     encrypted_content: str | None = None
     content: list[SerializeAsAny[NeMoGymReasoningText]] | None = None
+    status: Any = Field(default=None, exclude=True, repr=False)
 
 
 class NeMoGymResponseFunctionToolCall(TypedWireModel):
