@@ -14,9 +14,11 @@ from itertools import islice
 from typing import Final
 
 from rollbook.errors import MissingPackageError, RollbookError
+from rollbook.records.json_values import JsonObject
 from rollbook.records.source import SourceRow
 from rollbook.servers.kinds.verifier_exercise import given_or_raised, reward_or_error
 from rollbook.servers.kinds.verifier_fixture import VerifierFixture
+from rollbook.verbs.answer_forms import verify_request
 from rollbook.verbs.validation import Check, Finding, findings_in, several
 from rollbook.verbs.verifier_check import Verifier, exported_fixture, judging_module, verifier_check
 
@@ -64,18 +66,19 @@ async def _rows_asked(
             wrong.append(answer)
         elif answer is not None:
             asked += 1
-            rewarded = await reward_or_error(fixture, _request(source.row, answer))
-            nothing = await reward_or_error(fixture, _request(source.row, ""))
+            rewarded = await reward_or_error(fixture, answer)
+            nothing = await reward_or_error(fixture, verify_request(source.row, ""))
             wrong += _of_gold(verifier, source.place, rewarded)
             wrong += _of_nothing(verifier, source.place, nothing)
     return asked, wrong
 
 
-async def _gold_of(gold: GoldAnswer, source: SourceRow) -> object:
-    """Return the gold answer of a row, None where it has none, or what is wrong with the hook."""
+async def _gold_of(gold: GoldAnswer, source: SourceRow) -> JsonObject | Finding | None:
+    """Return a row with its gold answer, None where it has none, or what is wrong with the hook."""
 
-    async def asked() -> object:
-        return gold(source.row)
+    async def asked() -> JsonObject | None:
+        answer = gold(source.row)
+        return None if answer is None else verify_request(source.row, answer)
 
     answer = await given_or_raised(asked())
     if not isinstance(answer, BaseException):
@@ -102,15 +105,3 @@ def _of_nothing(verifier: Verifier, place: str, reward: float | str) -> list[Fin
     if verifier.low <= reward <= verifier.high and (reward < middle) == verifier.higher_is_better and reward != middle:
         return []
     return [Finding(place, f"an empty answer has the reward {reward:g}; it is to lie in the worse half of the range")]
-
-
-def _request(row: Mapping[str, object], answer: object) -> Mapping[str, object]:
-    """Return a verify request for a row: `answer` is a text, a list of output items, or a whole response."""
-    if isinstance(answer, Mapping):
-        return {**row, "response": answer}
-    output = answer
-    if isinstance(answer, str):
-        part = {"type": "output_text", "text": answer, "annotations": []}
-        output = [{"id": "msg", "type": "message", "role": "assistant", "status": "completed", "content": [part]}]
-    response = {"id": "resp", "created_at": 0, "model": "gold", "object": "response", "output": output}
-    return {**row, "response": {**response, "parallel_tool_calls": False, "tool_choice": "auto", "tools": []}}

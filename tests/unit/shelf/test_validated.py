@@ -9,17 +9,6 @@ from rollbook.config.catalog import Shelf, shelf_entries
 from rollbook.config.roots import PARENT_DIR
 from rollbook.verbs.validate import validated
 
-ASKED_IN_SESSIONS_OR_BY_JUDGES = {
-    "blackjack",
-    "equivalence_llm_judge",
-    "example_mcp_weather",
-    "example_session_state_mgmt",
-    "example_single_tool_call",
-    "hotpotqa_qa",
-    "math_with_code",
-    "office",
-    "wordle",
-}
 ENVIRONMENTS = {entry.name: entry.path for entry in shelf_entries(Shelf.ENVIRONMENT, [PARENT_DIR])}
 BENCHMARKS = {entry.name: entry.path for entry in shelf_entries(Shelf.BENCHMARK, [PARENT_DIR])}
 
@@ -33,11 +22,11 @@ def import_path_as_it_was(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", sorted(ENVIRONMENTS))
-def test_an_environment_is_valid_and_its_verifier_checked_where_no_session_or_judge_is_needed(name):
+def test_an_environment_is_valid_and_its_verifier_tells_gold_answers_from_none(name):
     found = asyncio.run(validated(ENVIRONMENTS[name] / "manifest.yaml", name))
     wrong = [str(finding) for check in found.checks for finding in check.findings]
     assert wrong == []
-    assert found.is_valid(strict=name not in ASKED_IN_SESSIONS_OR_BY_JUDGES)
+    assert found.is_valid(strict=True)
 
 
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))

@@ -1,6 +1,5 @@
 """Answers whose rewards are known: `gym env validate xlam_fc` asks the verifier about them."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,20 +7,9 @@ from resources_servers.xlam_fc.app import XlamFcResourcesServer, XlamFcVerifyReq
 from rollbook import VerifierFixture, unserved_server
 
 
-def gold_answer(row: Mapping[str, object]) -> list[dict[str, str]] | None:
-    """Return the answer to a row that is worth the best reward."""
-    calls = row.get("expected_answers")
-    if not isinstance(calls, list) or not calls:
-        return None
-    return [
-        {
-            "type": "function_call",
-            "call_id": f"call_{number}",
-            "name": call["name"],
-            "arguments": json.dumps(call["arguments"]),
-        }
-        for number, call in enumerate(calls)
-    ]
+def gold_answer(row: Mapping[str, object]) -> object:
+    """Return the answer to a row that is worth the best reward; None where no call is expected."""
+    return row.get("expected_answers") or None
 
 
 VERIFIER_FIXTURE = VerifierFixture(
