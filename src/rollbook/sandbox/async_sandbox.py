@@ -61,6 +61,7 @@ class AsyncSandbox:
         self._owns_provider = owns_provider
         self._handle: SandboxHandle | None = None
         self._started = False
+        self._started_by_block = False
         self._stopping: asyncio.Task[None] | None = None
 
     @classmethod
@@ -110,12 +111,17 @@ class AsyncSandbox:
     async def start(self, spec: SandboxSpec | None = None) -> Self:
         """Make the sandbox and put the files of its spec into it.
 
+        The first start inside an `async with` block that has started the sandbox is that start.
+
         Raises:
             RuntimeError: it was started before, or there is no spec.
             SandboxCreateError: the provider made none.
 
         """
         wanted = spec or self._spec
+        if self._started_by_block and wanted == self._spec and not self._stopped:
+            self._started_by_block = False
+            return self
         if self._started or self._stopped:
             raise RuntimeError("a sandbox is started once; make another one")
         if wanted is None:
@@ -236,8 +242,11 @@ class AsyncSandbox:
         await self.stop()
 
     async def __aenter__(self) -> Self:
-        """Start with the spec that the sandbox was made with, unless it runs."""
-        return self if self._started else await self.start()
+        """Start with the spec that the sandbox was made with, unless it runs or has none yet."""
+        if self._spec is not None and not self._started:
+            await self.start()
+            self._started_by_block = True
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -180,7 +180,7 @@ class Sandbox:
             self._thread.end()
 
     def __enter__(self) -> Self:
-        """Start with the spec that the sandbox was made with, unless it runs."""
+        """Start with the spec that the sandbox was made with, unless it runs or has none yet."""
         self._ask(self._sandbox.__aenter__)
         return self
 

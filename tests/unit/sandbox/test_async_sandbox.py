@@ -107,6 +107,30 @@ async def test_a_sandbox_is_started_once(provider):
         await sandbox.start(SPEC)
 
 
+@pytest.mark.parametrize("given", [SPEC, None])
+async def test_a_start_inside_the_block_that_started_the_sandbox_is_that_start_and_only_one_is(provider, given):
+    async with AsyncSandbox(provider, SPEC) as sandbox:
+        assert await sandbox.start(given) is sandbox
+        assert provider.calls().count("create") == 1
+        with pytest.raises(RuntimeError, match="started once"):
+            await sandbox.start(given)
+    with pytest.raises(RuntimeError, match="started once"):
+        await sandbox.start()
+
+
+async def test_another_sandbox_is_not_made_inside_of_a_block_that_has_one(provider):
+    async with AsyncSandbox(provider, SPEC) as sandbox:
+        with pytest.raises(RuntimeError, match="started once"):
+            await sandbox.start(SandboxSpec(image="another"))
+
+
+async def test_a_block_without_a_spec_waits_for_one(provider):
+    async with AsyncSandbox(provider) as sandbox:
+        assert provider.calls().count("create") == 0
+        await sandbox.start(SPEC)
+        assert await sandbox.status() is SandboxStatus.RUNNING
+
+
 async def test_a_sandbox_without_a_spec_does_not_start(provider):
     with pytest.raises(RuntimeError, match="pass a SandboxSpec"):
         await AsyncSandbox(provider).start()
