@@ -93,7 +93,7 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         self.setup_session_middleware(app)
         self.setup_rollout_context_middleware(app)
         app.post("/v1/responses")(self.responses)
-        app.post("/run")(self._inside_rollout(self.run))
+        app.post("/run")(self._inside_rollout(self._run_for_the_wire()))
         app.post("/aggregate_metrics")(self.aggregate_metrics)
         app.post("/v1/agent_sessions")(self.seed_agent_session)
         app.post("/v1/agent_sessions/close")(self.close_agent_session)
@@ -108,6 +108,10 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
     async def run(self, body: BaseRunRequest) -> BaseVerifyResponse:
         """Return a row's verified response."""
         raise NotImplementedError
+
+    def _run_for_the_wire(self) -> Callable[..., Any]:
+        """Return what answers `/run`: `run`, or what has its signature and may answer with a reply that is written."""
+        return self.run
 
     async def _seed_agent_session_state(self, body: AgentSeedSessionRequest) -> AgentSessionState:
         """Return what is to be kept for a session; raise `AgentSessionSetupError` when a part of it stands already."""

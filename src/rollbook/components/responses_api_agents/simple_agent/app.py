@@ -3,15 +3,19 @@
 Rules:
 * The output holds what the model wrote and what its tools answered, in order; usage is the sum over all calls.
 * A tool's error is text that the model sees; a model's error ends the request.
+* A verified row goes out as its verifier wrote it; one that lacks what every such row has is refused.
 * Steps are counted by model calls, and the limit is looked at after the tools ran.
 
 Source: servers.md §6.1.
 """
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+from aiohttp import ClientResponse
 from fastapi import HTTPException, Request, Response
 from pydantic import ConfigDict
 
@@ -98,25 +102,22 @@ class SimpleAgent(SimpleResponsesAPIAgent):
 
     async def run(self, request: Request, body: SimpleAgentRunRequest) -> SimpleAgentVerifyResponse:
         """Seed the environment with the row, answer it, and return it verified."""
-        self._require_tools("/run")
-        environment = self._environment()
-        cookies = merged_cookies(None, request.cookies)
-        row = body.model_dump(exclude_unset=True)
-        seeded = await self.server_client.post(
-            server_name=environment, url_path="/seed_session", json=row, cookies=cookies
-        )
-        await raise_for_status(seeded)
-        cookies = merged_cookies(cookies, seeded)
-        answered = await self.server_client.post(
-            server_name=self.config.name,
-            url_path=self.url_path_for_run("/v1/responses", body),
-            json=row["responses_create_params"],
-            cookies=cookies,
-        )
-        await raise_for_status(answered)
-        cookies = merged_cookies(cookies, answered)
-        row["response"] = await get_response_json(answered)
-        return SimpleAgentVerifyResponse.model_validate(await self._verified(environment, row, cookies))
+        verified = await self._verified(request, body)
+        row = verified if isinstance(verified, dict) else await get_response_json(verified)
+        return SimpleAgentVerifyResponse.model_validate(row)
+
+    @functools.wraps(run)
+    async def _passed_on(self, request: Request, body: SimpleAgentRunRequest) -> Response | SimpleAgentVerifyResponse:
+        verified = await self._verified(request, body)
+        if isinstance(verified, dict):
+            return SimpleAgentVerifyResponse.model_validate(verified)
+        written = await verified.read()
+        if is_verified(written):
+            return Response(written, media_type="application/json")
+        return SimpleAgentVerifyResponse.model_validate(await get_response_json(verified))
+
+    def _run_for_the_wire(self) -> Callable[..., Any]:
+        return self._passed_on if type(self).run is SimpleAgent.run else self.run
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         """Ask the resources server, which knows its metrics; without verification compute the general ones here."""
@@ -184,12 +185,31 @@ class SimpleAgent(SimpleResponsesAPIAgent):
             raise RuntimeError(f"the model server {name!r} answered no response: {error}") from error
         return answer, merged_cookies(cookies, reply)
 
-    async def _verified(self, environment: str, row: Mapping[str, object], cookies: dict[str, str]) -> object:
+    async def _verified(self, request: Request, body: SimpleAgentRunRequest) -> ClientResponse | dict[str, object]:
+        """Return the verifier's reply to a row, seeded and answered; the row itself where nothing is verified."""
+        self._require_tools("/run")
+        environment = self._environment()
+        cookies = merged_cookies(None, request.cookies)
+        row = body.model_dump(exclude_unset=True)
+        seeded = await self.server_client.post(
+            server_name=environment, url_path="/seed_session", json=row, cookies=cookies
+        )
+        await raise_for_status(seeded)
+        cookies = merged_cookies(cookies, seeded)
+        answered = await self.server_client.post(
+            server_name=self.config.name,
+            url_path=self.url_path_for_run("/v1/responses", body),
+            json=row["responses_create_params"],
+            cookies=cookies,
+        )
+        await raise_for_status(answered)
+        cookies = merged_cookies(cookies, answered)
+        row["response"] = await get_response_json(answered)
         if self.config.skip_verification:
             return {**row, "reward": self.config.skip_verification_reward, "verification_skipped": True}
         verified = await self.server_client.post(server_name=environment, url_path="/verify", json=row, cookies=cookies)
         await raise_for_status(verified)
-        return await get_response_json(verified)
+        return verified
 
     def _tools(self, request: Request, state: AgentSessionState | None) -> Tools | None:
         if isinstance(state, SimpleAgentSessionState):
@@ -215,6 +235,26 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         if self.config.resources_server is None:
             raise HTTPException(BAD_REQUEST, f"{self.config.name} has no resources_server, and /run needs one")
         return self.config.resources_server.name
+
+
+class VerifiedRow(msgspec.Struct):
+    """What every verified row has, as far as it is looked at: that it is an object with a reward."""
+
+    responses_create_params: msgspec.Raw
+    response: msgspec.Raw
+    reward: float
+
+
+_VERIFIED_ROW: Final = msgspec.json.Decoder(VerifiedRow)
+
+
+def is_verified(written: bytes) -> bool:
+    """Whether a verifier's reply is the JSON of a verified row."""
+    try:
+        _VERIFIED_ROW.decode(written)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def as_items(given: str | list[Any]) -> list[Any]:

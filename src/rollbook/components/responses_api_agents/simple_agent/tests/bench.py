@@ -12,14 +12,15 @@ ROW = {"responses_create_params": ASKED, "expected": "teal", "_ng_task_index": 3
 class Bench:
     """A simple agent between a scripted model and a scripted environment."""
 
-    def __init__(self, *replies, tools=None, **config) -> None:
+    def __init__(self, *replies, tools=None, agent=SimpleAgent, **config) -> None:
+        self.agent = agent
         self.model = Scripted({"/v1/responses": list(replies)}, sets_cookie="model")
         self.tools = Scripted(tools or {}, sets_cookie="colours")
         self.config = {"resources_server": TOOLS_REF, **config}
 
     def build(self, client):
         frame = {"host": "h", "port": 1, "entrypoint": "app.py", "name": "agent", "model_server": MODEL_REF}
-        return SimpleAgent(config=SimpleAgentConfig(**frame, **self.config), server_client=client)
+        return self.agent(config=SimpleAgentConfig(**frame, **self.config), server_client=client)
 
     async def post(self, path, body=ASKED, **top):
         async with self.playing(**top) as playground:

@@ -1,5 +1,7 @@
 import pytest
+from fastapi import Request
 
+from responses_api_agents.simple_agent.app import SimpleAgent, SimpleAgentRunRequest, SimpleAgentVerifyResponse
 from responses_api_agents.simple_agent.tests.bench import ASKED, CLOSE, ROW, SEED, TEAL, Bench, direct, short
 from unit.servers_kinds.playground import call, message, reply_with, thought
 
@@ -152,6 +154,39 @@ async def test_a_judge_failure_passes_through_as_the_row_that_it_is():
     )
     answer = await bench.post("/run", ROW)
     assert {key: answer.body[key] for key in failed} == failed
+
+
+async def verified_by(reply, agent=SimpleAgent):
+    bench = Bench(reply_with(message("teal")), tools={"/seed_session": [{}], "/verify": [reply]}, agent=agent)
+    return await bench.post("/run", ROW)
+
+
+async def test_what_a_verifier_wrote_goes_on_as_it_came():
+    answer = await verified_by(lambda body: {**body, "reward": 1, "large": 2.50, "aside": None})
+    assert list(answer.body) == [*ROW, "response", "reward", "large", "aside"]
+    assert "mask_sample" not in answer.body
+
+
+@pytest.mark.parametrize("reward", [{}, {"reward": "much"}, {"reward": None}], ids=["none", "text", "null"])
+async def test_a_verified_row_without_a_number_as_its_reward_is_refused(reward):
+    answer = await verified_by(lambda body: {**body, **reward})
+    assert (answer.status, "reward" in str(answer.body)) == (500, True)
+
+
+async def test_a_verifiers_reply_that_is_no_json_is_refused():
+    assert (await verified_by(b'{"reward": NaN}')).status == 500
+
+
+class Doubling(SimpleAgent):
+    async def run(self, request: Request, body: SimpleAgentRunRequest) -> SimpleAgentVerifyResponse:
+        verified = await super().run(request, body)
+        texts = [item.content[0].text for item in verified.response.output]
+        return verified.model_copy(update={"reward": verified.reward * 2, "texts": texts})
+
+
+async def test_an_agent_that_extends_run_gets_the_verified_row_as_an_object():
+    answer = await verified_by(verifies, Doubling)
+    assert (answer.body["reward"], answer.body["texts"]) == (2.0, ["teal"])
 
 
 async def test_without_verification_the_reward_is_the_configured_one():
