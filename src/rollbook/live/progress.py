@@ -172,7 +172,7 @@ class Progress(msgspec.Struct):
         zeros = self._zeros_before + counts[_Zero]
         elapsed = max(0.0, now - self.started_at)
         rate = here / elapsed if here and elapsed >= _SHORTEST_RATED and not self._is_read else None
-        goes_on = self._admission is Admission.OPEN and not self._ended
+        goes_on = self._admission is Admission.OPEN and self._in_flight > 0 and not self._ended
         owed = self._planned - self._settled_before - here - counts[NeverStarted]
         return Snapshot(
             planned=self._planned,

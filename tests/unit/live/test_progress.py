@@ -133,7 +133,7 @@ def test_a_rollout_that_was_turned_away_is_not_in_flight_while_it_waits():
 
 
 def test_rollouts_settled_before_count_as_finished_and_not_in_the_rate():
-    progress = fold(RunPlanned(10, 10, settled=6), started(0), ended(0, Scored(1.0)))
+    progress = fold(RunPlanned(10, 10, settled=6), started(0), started(1), ended(0, Scored(1.0)))
     seen = progress.snapshot(now=160.0)
     assert (seen.finished, seen.per_minute) == (7, 1.0)
     assert seen.seconds_left == pytest.approx(180.0)
@@ -246,6 +246,13 @@ def test_a_run_that_sends_nothing_says_so_and_estimates_no_time_left(admission):
     again = fold(*events, AdmissionChanged(admission), AdmissionChanged(Admission.OPEN)).snapshot(now=110.0)
     assert admission.value not in line(again)
     assert again.seconds_left is not None
+
+
+def test_a_run_with_nothing_in_flight_estimates_no_time_left():
+    held = fold(RunPlanned(4, 4), started(0), ended(0, Scored(1.0)))
+    assert held.snapshot(now=110.0).seconds_left is None
+    held.add(started(1))
+    assert held.snapshot(now=110.0).seconds_left == pytest.approx(30.0)
 
 
 def test_what_others_wrote_is_counted_by_what_is_on_disk_and_has_no_rate():
