@@ -8,6 +8,7 @@ Rules:
 Source: collection.md §10.1-§10.4, §1.2.
 """
 
+import math
 import re
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
@@ -99,6 +100,10 @@ def _urls(value: object) -> object:
     return value
 
 
+def _is_no_json_number(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
 def _is_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
@@ -183,6 +188,14 @@ class SharedRolloutCollectionConfig(
         if not Path(output).name or output.endswith("/"):
             raise ValueError("the output is a file name; write for example out/rollouts.jsonl")
         return output
+
+    @field_validator("responses_create_params")
+    @classmethod
+    def _parameters_are_json(cls, parameters: dict[str, object]) -> dict[str, object]:
+        odd = [f"{name} is {value}" for name, value in parameters.items() if _is_no_json_number(value)]
+        if odd:
+            raise ValueError(f"{', '.join(odd)}, which is no JSON number and would be sent as null; give a finite one")
+        return parameters
 
     @field_validator("rollout_collection_driver")
     @classmethod
@@ -288,6 +301,13 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
     @classmethod
     def _whole_repeats(cls, value: object) -> object:
         return checked_repeats(value)
+
+    @field_validator("agent_name")
+    @classmethod
+    def _agent_has_a_name(cls, agent: str | None) -> str | None:
+        if agent == "":
+            raise ValueError("the agent has no name; leave it out, and every row goes to the agent that it names")
+        return agent
 
     @field_validator("fan_out")
     @classmethod

@@ -193,6 +193,9 @@ def test_what_is_given_is_kept_or_brought_to_one_form(options, name, value):
         ({"output_jsonl_fpath": "out/"}, ["`output_jsonl_fpath`", "file name"]),
         ({"output_jsonl_fpath": ""}, ["`output_jsonl_fpath`", "file name"]),
         ({"skills": "folder"}, ["`skills`"]),
+        ({"agent_name": ""}, ["`agent_name`", "has no name", "leave it out"]),
+        ({"responses_create_params": {"top_p": float("inf")}}, ["`responses_create_params`", "top_p is inf", "null"]),
+        ({"responses_create_params": {"temperature": float("nan")}}, ["temperature is nan", "no JSON number"]),
     ],
 )
 def test_what_cannot_be_is_told_with_every_option_it_concerns(options, told):
