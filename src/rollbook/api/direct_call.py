@@ -56,6 +56,8 @@ class Pacing:
         for name, seconds in (("dispatch_budget_s", self.budget), ("drain_margin_s", self.margin)):
             if seconds is not None and not _is_time(seconds):
                 raise DirectCallError(f"{name} must be a number of seconds from 0 on, or None; found {seconds!r}")
+        if not callable(getattr(self.tracker, "record", None)):
+            raise DirectCallError(f"latency_tracker must be a DispatchLatencyTracker, or None; found {self.tracker!r}")
         if self.semaphore is not None and not isinstance(self.semaphore, AbstractAsyncContextManager):
             raise DirectCallError(
                 f"semaphore must be an asynchronous context manager like asyncio.Semaphore(8), or None; "

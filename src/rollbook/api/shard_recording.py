@@ -95,6 +95,7 @@ class ShardRecording:
         self._is_large = len(rows) > _TOLD_EACH
         self._telling: asyncio.Task[None] | None = None
         if not rows:
+            self._is_closed = True
             journal.lock.give_up()
 
     async def write(self, completed: CompletedRollout) -> Path | None:

@@ -134,3 +134,8 @@ async def test_an_enriched_result_says_how_long_its_rollout_took_and_a_plain_one
     assert [*enriched["ng_perf"]] == ["total_latency_ms"]
     assert enriched["ng_perf"]["total_latency_ms"] > 0
     assert "ng_perf" not in plain
+
+
+def test_a_tracker_that_takes_nothing_down_is_refused_when_the_call_is_made():
+    with pytest.raises(DirectCallError, match=r"latency_tracker must be a DispatchLatencyTracker, or None; found 5"):
+        RolloutCollectionHelper().run_examples([], NOBODY, latency_tracker=5)

@@ -237,3 +237,12 @@ def test_a_death_while_a_label_is_opened_leaves_the_earlier_shard_or_the_new_one
     assert [death["run"] for death in deaths] == sorted((death["run"] for death in deaths), reverse=True)
     assert all(death["fenced"] for death in deaths if death["run"] == "new")
     assert len(deaths) > 10
+
+
+async def test_a_shard_without_rows_is_over_at_once_and_closing_it_warns_of_nothing(shard, caplog):
+    with serving() as stub:
+        results = shard.call(stub, [])
+        assert [await one for one in results] == []
+        await results.aclose()
+    assert not caplog.records
+    assert shard.status()["exit_code"] == 0
