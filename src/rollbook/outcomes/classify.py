@@ -58,7 +58,8 @@ def _ending(reply: Reply, rollout: Rollout) -> Ending:
     try:
         payload = msgspec.json.decode(not_too_deep(reply.body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return _unreadable(reply, "JSONDecodeError", f"{reply.status} with a body that is no JSON: {error}")
+        fault = f"a body that is no JSON: {error}" if reply.body.strip() else "an empty body"
+        return _unreadable(reply, "JSONDecodeError", f"{reply.status} with {fault}")
     if rollout.is_episode:
         request = episode_request(rollout)
         return ending_of_episode(payload, request["episode_id"], request["task"]["task_id"])

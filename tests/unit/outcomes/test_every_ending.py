@@ -323,6 +323,11 @@ def test_an_ending_counts_against_its_server_when_the_reply_can_be_no_result(wor
     assert FAILURES[words][0].unusable is (words in UNUSABLE)
 
 
+@pytest.mark.parametrize(("body", "status"), [(b"", 200), (b" \r\n", 200), (b"", 204)])
+def test_an_empty_body_is_told_as_one(body, status):
+    assert answer(body, status).outcome.message == f"{status} with an empty body"
+
+
 def test_long_and_odd_keys_are_named_in_bounds():
     reply = {f"{n}\x1b[31m{'k' * 9000}": n for n in range(50)}
     message = episode(reply).outcome.message
