@@ -117,3 +117,15 @@ def test_rc_53_codes_of_a_chain_are_none_of_those_of_a_wrong_command_line(played
     assert called(["eval", "run", "--no-such-flag"]).code == 2
     assert called(["eval", "status"]).code == 2
     assert called(["eval", "status", str(played.folder / "none.jsonl")]).code not in {0, 3, 4, 5}
+
+
+def test_a_run_that_leaves_something_to_a_resume_says_how_much_and_what_to_type(played):
+    played.stub.script = failing(1)
+    told = played.run()
+    assert told.code == 3
+    assert f"A resume would run 1 of {TASKS} rollouts.\nGo on with:\n" in told.err
+    assert "--resume" in told.err.partition("Go on with:")[2]
+
+
+def test_a_run_that_leaves_nothing_to_a_resume_names_none(played):
+    assert "Go on with" not in played.run().err

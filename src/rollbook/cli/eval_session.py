@@ -68,6 +68,9 @@ def run_evaluation(given: Mapping[str, Any], *, as_json: bool, verbose: bool) ->
     if result.stopped is not None:
         note(f"Stopped early: {result.stopped}.")
         _say_how_to_go_on(settings, finished=result.coverage.settled_with_result > 0)
+    elif result.coverage.owed:
+        note(f"A resume would run {result.coverage.owed} of {result.coverage.planned} rollouts.")
+        _say_how_to_go_on(settings, finished=False)
     return code
 
 
