@@ -10,7 +10,7 @@ Source: servers.md §6.1.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -32,7 +32,6 @@ from rollbook import (
     DirectHTTPToolAccess,
     MCPToolAccess,
     ModelServerRef,
-    NeMoGymEasyInputMessage,
     NeMoGymResponse,
     NeMoGymResponseCreateParamsNonStreaming,
     NeMoGymResponseFunctionToolCall,
@@ -151,14 +150,16 @@ class SimpleAgent(SimpleResponsesAPIAgent):
     async def _answer(
         self, body: NeMoGymResponseCreateParamsNonStreaming, tools: Tools | None
     ) -> tuple[NeMoGymResponse, dict[str, str]]:
-        given = as_items(body.input)
+        asked = body.model_dump(exclude_unset=True)
+        said = as_items(asked["input"])
         new: list[Any] = []
         usage = None
         cookies: dict[str, str] | None = None
         steps = 0
         while True:
             steps += 1
-            reply, cookies = await self._ask_model(body.model_copy(update={"input": [*given, *new]}), cookies)
+            reply, written, cookies = await self._ask_model({**asked, "input": said}, cookies)
+            said += written
             new.extend(reply.output)
             usage = reply.usage if usage is None else accumulate_response_usage(usage, reply.usage)
             calls = tool_calls(reply)
@@ -166,7 +167,9 @@ class SimpleAgent(SimpleResponsesAPIAgent):
                 mark_unfinished(reply)
             if reply.incomplete_details is not None or not calls or not self.config.execute_tools:
                 break
-            new += [await tool_output(self._required(tools, call), call) for call in calls]
+            outputs = [await tool_output(self._required(tools, call), call) for call in calls]
+            said += [output.model_dump(exclude_unset=True) for output in outputs]
+            new += outputs
             if self.config.max_steps and steps >= self.config.max_steps:
                 break
         reply.output = new
@@ -174,16 +177,18 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         return reply, cookies
 
     async def _ask_model(
-        self, body: NeMoGymResponseCreateParamsNonStreaming, cookies: dict[str, str] | None
-    ) -> tuple[NeMoGymResponse, dict[str, str]]:
+        self, asked: Mapping[str, Any], cookies: dict[str, str] | None
+    ) -> tuple[NeMoGymResponse, list[Any], dict[str, str]]:
+        """Return the model's answer, its output as it was written, and the model's cookies."""
         name = self.config.model_server.name
-        reply = await self.server_client.post(server_name=name, url_path="/v1/responses", json=body, cookies=cookies)
+        reply = await self.server_client.post(server_name=name, url_path="/v1/responses", json=asked, cookies=cookies)
         await raise_for_status(reply)
         try:
-            answer = NeMoGymResponse.model_validate(await get_response_json(reply))
+            written = await get_response_json(reply)
+            answer = NeMoGymResponse.model_validate(written)
         except ValueError as error:
             raise RuntimeError(f"the model server {name!r} answered no response: {error}") from error
-        return answer, merged_cookies(cookies, reply)
+        return answer, written["output"], merged_cookies(cookies, reply)
 
     async def _verified(self, request: Request, body: SimpleAgentRunRequest) -> ClientResponse | dict[str, object]:
         """Return the verifier's reply to a row, seeded and answered; the row itself where nothing is verified."""
@@ -258,8 +263,8 @@ def is_verified(written: bytes) -> bool:
 
 
 def as_items(given: str | list[Any]) -> list[Any]:
-    """Return an input as a list; a string is one user message."""
-    return [NeMoGymEasyInputMessage(role="user", content=given)] if isinstance(given, str) else list(given)
+    """Return an input as a list of JSON items; a string is one user message."""
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
 
 def tool_calls(response: NeMoGymResponse) -> list[NeMoGymResponseFunctionToolCall]:
