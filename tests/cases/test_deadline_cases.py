@@ -14,7 +14,7 @@ from cases.peer import never, reply_of, result
 from cases.played import FAILURES, LOG, RESULTS, Played, key_of
 from stub import adding
 
-LIMIT = "0.4"
+LIMIT = "1"
 
 
 @pytest.fixture
@@ -106,11 +106,11 @@ def test_a_limit_on_the_first_line_leaves_a_body_that_takes_longer_alone(play):
     async def slowly(asked):
         whole = result(asked.row)
         asked.say(whole[:-10])
-        await asked.after(0.8)
+        await asked.after(1.5)
         asked.answer(whole[-10:])
 
     played = play(only(1, slowly), 3)
-    assert played.run("--concurrency", "1", "+rollout_response_timeout_s=0.2").code == 0
+    assert played.run("--concurrency", "1", "+rollout_response_timeout_s=1").code == 0
     assert played.times()[1, 0] == 1
 
 

@@ -25,7 +25,7 @@ from unit.servers_wire.scripted import identity
 HERE = "127.0.0.1"
 SCRIPTED, REFUSED, NO_HOST, TLS_ALONE = "scripted", "refused", "no_host", "tls_alone"
 _TRICKLE_SECONDS = 0.02
-_ALONE_SECONDS = 5.0
+_ALONE_SECONDS = 30.0
 _BOTH = 2
 _MOST = 1 << 20
 

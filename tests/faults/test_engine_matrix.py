@@ -10,7 +10,7 @@ from faults.table import BY_A_LIMIT, FAULTS
 from rollbook.errors import UnroutedRunError
 
 pytestmark = pytest.mark.filterwarnings("error::ResourceWarning")
-LIMIT_S, SHORT_LIMIT_S = 1.0, 0.3
+LIMIT_S, SHORT_LIMIT_S = 2.0, 0.6
 
 
 def check_failure(fault, row):
@@ -72,7 +72,7 @@ async def test_what_trickles_or_stays_away_is_ended_by_the_limit_of_its_phase(se
     check_run_without_results(run, BY_A_LIMIT)
     for name, failed in by_task(run.failures, BY_A_LIMIT).items():
         part = "first line" if name == "never answer" else "end"
-        assert f"the reply's {part} did not come within 0.3 s" in failed["_ng_failure_message"]
+        assert f"the reply's {part} did not come within 0.6 s" in failed["_ng_failure_message"]
     check_requests(server, BY_A_LIMIT)
 
 

@@ -298,7 +298,7 @@ async def test_awaitables_serve_wherever_a_coroutine_does():
     one, two, three = works.eager()
     async with asyncio.TaskGroup() as group:
         task = group.create_task(one)
-    assert [task.result(), await asyncio.wait_for(two, 5), *await asyncio.gather(three)] == [0, 1, 2]
+    assert [task.result(), await asyncio.wait_for(two, 60), *await asyncio.gather(three)] == [0, 1, 2]
 
 
 async def test_work_that_will_not_be_cancelled_is_waited_for_and_not_returned():

@@ -366,7 +366,7 @@ async def test_an_error_of_any_kind_fails_who_waits_and_lets_nobody_wait_for_eve
     async with writer(paths) as opened:
         monkeypatch.setattr(opened, "_commit", lambda _batch: (_ for _ in ()).throw(KeyError("odd")))
         with pytest.raises(LedgerError):
-            await asyncio.wait_for(opened.reserve(RolloutKey(0, 0), 0), 5)
+            await asyncio.wait_for(opened.reserve(RolloutKey(0, 0), 0), 60)
 
 
 LONG = b'{"note":"' + b"x" * 40_000 + b'","reward":1}'

@@ -38,7 +38,7 @@ def root(sandbox):
 async def freed(sandbox, name="held"):
     """Return once nobody holds the lock that `held` takes."""
     with (root(sandbox) / name).open("w") as file:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await asyncio.to_thread(fcntl.flock, file, fcntl.LOCK_EX)
 
 
@@ -124,7 +124,7 @@ async def test_a_command_sees_its_own_environment_and_nothing_of_ours(sandbox, m
 
 
 async def test_nothing_is_typed_into_a_command(sandbox):
-    assert (await sandbox.exec("cat; echo done", timeout_s=20)).stdout == "done\n"
+    assert (await sandbox.exec("cat; echo done", timeout_s=60)).stdout == "done\n"
 
 
 async def test_a_command_begins_in_the_workdir(isolation, tmp_path):
@@ -147,9 +147,9 @@ async def test_a_command_in_a_folder_outside_is_refused(sandbox):
 
 
 async def test_a_command_that_takes_too_long_is_a_result_with_what_it_printed(sandbox):
-    result = await sandbox.exec(f"echo begun; {LONG}", timeout_s=0.5)
+    result = await sandbox.exec(f"echo begun; {LONG}", timeout_s=3)
     assert (result.stdout, result.return_code, result.error_type) == ("begun\n", 124, "timeout")
-    assert "0.5 s" in result.stderr
+    assert "3 s" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ async def test_an_emptied_environment_and_a_session_of_its_own_save_nobody(tmp_p
 
 async def test_a_command_that_is_given_up_ends(sandbox):
     task = asyncio.create_task(sandbox.exec(held(f"echo > begun; {LONG}")))
-    await sandbox.exec("until [ -e begun ]; do sleep 0.05; done", timeout_s=20)
+    await sandbox.exec("until [ -e begun ]; do sleep 0.05; done", timeout_s=60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -205,7 +205,7 @@ async def test_a_fork_bomb_ends_with_its_time(sandbox):
 async def test_there_are_no_more_processes_than_the_sandbox_may_have(tmp_path):
     provider = LocalProvider(str(tmp_path), isolation=HERE, processes=8)
     async with AsyncSandbox(provider, SandboxSpec()) as sandbox:
-        result = await sandbox.exec("sh -c 'for i in $(seq 400); do sleep 600 & done; echo made'", timeout_s=20)
+        result = await sandbox.exec("sh -c 'for i in $(seq 400); do sleep 600 & done; echo made'", timeout_s=60)
     if result.stdout == "made\n":
         pytest.skip("this kernel counts no processes of this user")
     assert "fork" in result.stderr
@@ -262,23 +262,23 @@ async def test_programs_of_this_machine_are_out_of_sight(tmp_path):
 
 
 async def test_a_service_outlives_its_command_and_ends_with_the_sandbox(sandbox):
-    await sandbox.exec(held("(until [ -e told ]; do sleep 0.05; done; echo heard > answer) &"), timeout_s=20)
+    await sandbox.exec(held("(until [ -e told ]; do sleep 0.05; done; echo heard > answer) &"), timeout_s=60)
     await freed(sandbox)
     started = await sandbox.exec(
         held("(until [ -e told ]; do sleep 0.05; done; echo heard > answer; sleep 600) & echo up"),
         preserve_background_services=True,
     )
     assert started.stdout == "up\n"
-    answer = await sandbox.exec("touch told; until [ -e answer ]; do sleep 0.05; done; cat answer", timeout_s=20)
+    answer = await sandbox.exec("touch told; until [ -e answer ]; do sleep 0.05; done; cat answer", timeout_s=60)
     assert answer.stdout == "heard\n"
     with (root(sandbox) / "held").open("w") as lock:
         await sandbox.stop()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
 
 
 async def test_a_service_that_does_not_come_up_in_time_ends(sandbox):
-    result = await sandbox.exec(held(f"echo begun; {LONG}"), timeout_s=0.5, preserve_background_services=True)
+    result = await sandbox.exec(held(f"echo begun; {LONG}"), timeout_s=3, preserve_background_services=True)
     assert (result.stdout, result.error_type) == ("begun\n", "timeout")
     await freed(sandbox)
 
@@ -309,7 +309,7 @@ async def test_a_stop_that_is_given_up_leaves_nothing_behind(sandbox, turns):
         await given_up(sandbox.stop(), turns)
         await sandbox.stop()
         assert [*place.parent.iterdir()] == []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
 
 
@@ -327,8 +327,8 @@ async def test_a_close_that_is_given_up_kills_at_once_and_can_be_asked_for_again
 
 
 async def test_commands_run_side_by_side(sandbox):
-    first = sandbox.exec("echo > one; until [ -e two ]; do sleep 0.05; done", timeout_s=20)
-    second = sandbox.exec("echo > two; until [ -e one ]; do sleep 0.05; done", timeout_s=20)
+    first = sandbox.exec("echo > one; until [ -e two ]; do sleep 0.05; done", timeout_s=60)
+    second = sandbox.exec("echo > two; until [ -e one ]; do sleep 0.05; done", timeout_s=60)
     results = await asyncio.gather(first, second, *(sandbox.exec(f"echo {i}") for i in range(4)))
     assert [result.return_code for result in results] == [0] * 6
     assert [result.stdout for result in results[2:]] == [f"{i}\n" for i in range(4)]
@@ -347,8 +347,8 @@ async def test_a_sandbox_that_outlives_its_time_is_stopped(isolation, tmp_path):
 async def test_a_sandbox_whose_holder_died_answers_with_a_fault(tmp_path):
     provider = LocalProvider(str(tmp_path), isolation=HERE)
     async with AsyncSandbox(provider, SandboxSpec()) as sandbox:
-        await sandbox.exec("kill -9 -1; echo no", preserve_background_services=True, timeout_s=20)
-        result = await sandbox.exec("true", timeout_s=20)
+        await sandbox.exec("kill -9 -1; echo no", preserve_background_services=True, timeout_s=60)
+        result = await sandbox.exec("true", timeout_s=60)
     assert result.error_type in {None, "sandbox"}
 
 

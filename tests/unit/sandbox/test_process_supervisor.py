@@ -28,7 +28,7 @@ def test_a_program_ends_with_its_own_code_and_prints_where_it_would(tmp_path):
 
 @pytest.mark.parametrize("left", ["setsid sleep 600 &", "(trap '' TERM; setsid sleep 600 & sleep 600) &"])
 def test_what_a_program_leaves_behind_is_gone(tmp_path, left):
-    done, receipt = supervised(tmp_path, "sh", "-c", f"exec 9>held; flock 9; {left} exit 0", **{"cleanup-timeout": 0.3})
+    done, receipt = supervised(tmp_path, "sh", "-c", f"exec 9>held; flock 9; {left} exit 0", **{"cleanup-timeout": 1})
     assert (done.returncode, receipt["cleanup_confirmed"]) == (0, True)
     with (tmp_path / "held").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,7 +36,7 @@ def test_what_a_program_leaves_behind_is_gone(tmp_path, left):
 
 def test_a_program_is_asked_when_its_time_is_up(tmp_path):
     done, receipt = supervised(
-        tmp_path, "sh", "-c", "trap 'echo asked; exit 0' TERM; echo > up; sleep 600 & wait", timeout=1
+        tmp_path, "sh", "-c", "trap 'echo asked; exit 0' TERM; echo > up; sleep 600 & wait", timeout=3
     )
     assert (done.returncode, done.stdout) == (0, "asked\n")
     assert (receipt["timed_out"], receipt["cleanup_confirmed"]) == (True, True)
@@ -44,7 +44,7 @@ def test_a_program_is_asked_when_its_time_is_up(tmp_path):
 
 def test_a_program_that_does_not_listen_is_killed(tmp_path):
     done, receipt = supervised(
-        tmp_path, "sh", "-c", "trap '' TERM; sleep 600", **{"timeout": 0.3, "cleanup-timeout": 0.3}
+        tmp_path, "sh", "-c", "trap '' TERM; sleep 600", **{"timeout": 2, "cleanup-timeout": 0.3}
     )
     assert done.returncode == receipt["return_code"] == 137
     assert receipt["cleanup_confirmed"] is True

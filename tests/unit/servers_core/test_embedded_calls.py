@@ -184,7 +184,7 @@ async def test_the_caller_has_its_reply_before_background_work_ends():
 
     server = register_embedded("127.0.0.1", 8, app)
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert await (await request("GET", server.base_url)).read() == b"done"
         assert len(server.running) == 1
     finally:

@@ -9,7 +9,7 @@ import pytest
 from rollbook.servers.http.embedded_call import EmbeddedRequest
 from rollbook.servers.http.embedded_registry import EmbeddedServer
 
-LIMIT = 5.0
+LIMIT = 60.0
 
 
 def server_of(app):

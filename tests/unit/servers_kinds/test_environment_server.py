@@ -28,7 +28,7 @@ from rollbook.servers.kinds.episodes import (
 from unit.servers_core.stand_ins import HEAD, in_process
 from unit.servers_kinds.playground import ENVIRONMENTS, EPISODE, TASK, Entry, message, playing, reply_with
 
-FRAME = {"host": "h", "port": 1, "entrypoint": "app.py", "name": "env", "cleanup_timeout_seconds": 0.01}
+FRAME = {"host": "h", "port": 1, "entrypoint": "app.py", "name": "env", "cleanup_timeout_seconds": 0.5}
 EPISODE_REQUEST = {"episode_id": EPISODE, "task": {"task_id": TASK, "task_input": {"wish": "score"}}}
 RAIN = EpisodeFailure(failure_reason="rain", terminal=True, failure_kind="weather:rain", stage=FailureStage.AGENT)
 
@@ -125,7 +125,7 @@ ENDINGS = [
 
 @pytest.mark.parametrize(("wish", "result", "failure"), ENDINGS)
 async def test_an_episode_ends_as_the_table_says_and_is_cleaned_up_last_first(wish, result, failure):
-    server = environment(default_episode_timeout_seconds=0.05)
+    server = environment(default_episode_timeout_seconds=0.5)
     reply = await server.run_request(wishing(wish))
     assert reply.model_dump(mode="json") == {
         "episode_id": EPISODE,

@@ -70,7 +70,9 @@ async def test_the_cookie_of_a_session_is_no_token():
     assert "X-NeMo-Gym-Session-Token" in result["content"][0]["text"]
 
 
-@pytest.mark.parametrize("token", ["", "made up", sealed("AnotherServer___weather", "s", None)])
+@pytest.mark.parametrize(
+    "token", ["", "made up", sealed("AnotherServer___weather", "s", None)], ids=["none", "made up", "another's"]
+)
 async def test_a_token_that_this_server_did_not_seal_opens_nothing(token):
     async with asked(weather().build_app()) as client:
         assert (await call(client, token))["isError"] is True

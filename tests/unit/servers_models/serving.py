@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-STARTED_WITHIN_SECONDS = 10.0
+STARTED_WITHIN_SECONDS = 60.0
 
 
 class _Server(uvicorn.Server):

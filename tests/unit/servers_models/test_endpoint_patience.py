@@ -241,7 +241,7 @@ async def mute(answers_after, **options):
 
 @pytest.fixture(params=["read", "total", "model_call"])
 async def short_of_time(request):
-    set_global_aiohttp_client({f"global_aiohttp_{request.param}_timeout_seconds": 0.05})
+    set_global_aiohttp_client({f"global_aiohttp_{request.param}_timeout_seconds": 0.5})
     yield
     set_global_aiohttp_client({})
 

@@ -18,7 +18,7 @@ from rollbook import (
 )
 from unit.servers_models.serving import call, events, post, serving
 
-FREED_WITHIN_SECONDS = 5.0
+FREED_WITHIN_SECONDS = 60.0
 TEXT = {"type": "output_text", "text": "hello", "annotations": []}
 MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [TEXT]}
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}

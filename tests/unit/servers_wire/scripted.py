@@ -81,7 +81,7 @@ class _Peer(asyncio.Protocol):
 
 async def turned_until(true):
     """Let the loop turn until `true()`."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not true():  # noqa: ASYNC110  what is waited for is another's state
             await asyncio.sleep(0)
 

@@ -185,7 +185,7 @@ async def test_an_aggregation_that_is_cancelled_leaves_no_file_and_asks_nobody_f
     write(paths, row(0, "hangs"), row(1, "up"))
     servers = Servers({"hangs": NEVER})
     aggregating = asyncio.create_task(aggregate(paths, standings_of(paths), Plan(), servers))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(servers.asked) < 2:  # noqa: ASYNC110  what is waited for is another's state
             await asyncio.sleep(0)
     aggregating.cancel()

@@ -190,7 +190,7 @@ async def test_the_environment_aggregates():
 
 
 async def test_an_answer_that_never_comes_ends_the_episode_and_both_sessions():
-    turns = Turns(default_episode_timeout_seconds=0.2)
+    turns = Turns(default_episode_timeout_seconds=0.5)
     turns.agent.script[ANSWER] = [asyncio.Event()]
     answer = await turns.run(REQUEST)
     assert answer.body["failure"] == {"failure_reason": "Episode timed out", "terminal": False, "failure_kind": None}

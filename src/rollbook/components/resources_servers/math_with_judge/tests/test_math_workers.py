@@ -46,7 +46,7 @@ async def test_one_process_compares_many_answers():
 
 
 async def test_a_comparison_out_of_time_scores_nothing_and_its_process_is_replaced():
-    async with pool_of(seconds=1.0) as pool:
+    async with pool_of(seconds=3.0) as pool:
         await pool.compare("a", "a")
         (first,) = pool.pids
         assert await pool.compare("a", "a sleep") == 0.0
@@ -71,7 +71,7 @@ async def test_an_idle_process_that_died_is_replaced_unseen():
 
 
 async def test_comparisons_run_side_by_side_and_the_loop_stays_free():
-    async with pool_of(most=2, seconds=1.0) as pool:
+    async with pool_of(most=2, seconds=3.0) as pool:
         await asyncio.gather(pool.compare("a", "a"), pool.compare("a", "a"))
         stuck = asyncio.ensure_future(pool.compare("a", "sleep"))
         turns = 0

@@ -118,7 +118,7 @@ async def test_an_interrupted_start_leaves_nothing_behind_once_the_next_one_is_u
     with pytest.raises(asyncio.CancelledError):
         await starting
     first = pid_in(tmp_path)
-    model.process._timeout = 1.0
+    model.process._timeout = 3.0
     with pytest.raises(EndpointNotReadyError):
         await model.process.base_url()
     assert is_gone(first)
@@ -127,7 +127,7 @@ async def test_an_interrupted_start_leaves_nothing_behind_once_the_next_one_is_u
 
 async def test_a_program_that_is_never_ready_is_stopped_and_reported(tmp_path, build):
     with pytest.raises(EndpointNotReadyError, match="startup_timeout_seconds"):
-        await build("slow", startup_timeout_seconds=1.0).process.base_url()
+        await build("slow", startup_timeout_seconds=3.0).process.base_url()
     assert is_gone(pid_in(tmp_path))
 
 

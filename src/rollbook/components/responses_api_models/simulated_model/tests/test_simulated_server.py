@@ -246,7 +246,7 @@ async def test_a_stalled_request_is_never_answered_and_ends_with_its_caller():
     done, _ = await asyncio.wait({caller}, timeout=0.2)
     (handler,) = handlers
     caller.cancel()
-    await asyncio.wait({caller, handler}, timeout=5)
+    await asyncio.wait({caller, handler}, timeout=60)
     assert not done
     assert handler.done()
 
