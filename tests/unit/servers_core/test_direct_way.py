@@ -44,6 +44,13 @@ class MoreAnswered(Answered):
     hidden: str = "never sent"
 
 
+class Other(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    city: str = "elsewhere"
+    number: float = 0.0
+
+
 class Checked(Answered):
     model_config = ConfigDict(revalidate_instances="always")
 
@@ -77,6 +84,22 @@ async def checked(body: Asked) -> Checked:
 
 async def doubled(body: Asked) -> Doubled:
     return Doubled(city=body.city, number=body.number)
+
+
+async def either(body: Asked) -> Other | Answered:
+    return Answered(city=body.city) if body.number == 1.5 else Other(number=body.number)
+
+
+async def either_wider(body: Asked) -> Answered | MoreAnswered | None:
+    return MoreAnswered(city=body.city) if body.number == 1.5 else None
+
+
+async def either_narrower(body: Asked) -> MoreAnswered | Answered:
+    return (MoreAnswered if body.number == 1.5 else Answered)(city=body.city)
+
+
+async def either_doubled(body: Asked) -> Answered | Doubled:
+    return (Doubled if body.number == 1.5 else Answered)(city=body.city, number=body.number)
 
 
 async def untyped(body: Asked) -> Any:
@@ -135,6 +158,10 @@ HANDLERS = (
     unchecked,
     checked,
     doubled,
+    either,
+    either_wider,
+    either_narrower,
+    either_doubled,
     untyped,
     with_everything,
     raw,

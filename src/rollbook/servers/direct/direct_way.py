@@ -366,9 +366,9 @@ def _whole(reply: Response) -> _Whole:
 
 def _reply(route: PlainRoute, answer: object, extra: Response | None) -> _Whole:
     """Return the reply for what a handler returned; `extra` is the response that it may have written on."""
-    kind = route.reply_class
-    if kind is not None and type(answer) is kind:
-        body = kind.__pydantic_serializer__.to_json(answer, by_alias=True)
+    writer = route.reply_writers.get(type(answer))
+    if writer is not None:
+        body = writer.to_json(answer, by_alias=True)
     elif route.reply is None:
         body = bytes(JSONResponse(jsonable_encoder(answer)).body)
     else:

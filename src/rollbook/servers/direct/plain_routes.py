@@ -11,7 +11,8 @@ Source: servers.md §3.2.
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, get_origin
+from types import UnionType
+from typing import Any, Final, Protocol, Union, get_args, get_origin
 
 from fastapi import FastAPI
 from fastapi.datastructures import DefaultPlaceholder
@@ -19,6 +20,7 @@ from fastapi.params import Body, File, Form
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from pydantic_core import SchemaSerializer
 from starlette.routing import Match
 
 _OTHER_PARTS: Final = (
@@ -45,6 +47,7 @@ _DEFAULTS: Final[Mapping[str, object]] = {
     "_embed_body_fields": False,
 }
 _POST: Final = "POST"
+_UNIONS: Final = (Union, UnionType)
 
 
 class Field(Protocol):
@@ -74,8 +77,8 @@ class PlainRoute:
     reply: Field | None
     body_class: type[BaseModel] | None
     """The class that a body is read as, where FastAPI asks nothing else of it."""
-    reply_class: type[BaseModel] | None
-    """The class whose own instances are replies as they are; None where an instance is looked at again."""
+    reply_writers: Mapping[type, SchemaSerializer]
+    """What writes the own instances of the classes that are replies as they are; none where one is looked at again."""
 
 
 def plain_routes(app: FastAPI) -> Mapping[str, PlainRoute]:
@@ -119,7 +122,7 @@ def _plain(route: APIRoute) -> PlainRoute:
         dependant.response_param_name,
         route.response_field,
         None if body is None else _nothing_but_a_model(body.field_info),
-        _taken_as_it_is(route.response_model),
+        {kind: kind.__pydantic_serializer__ for kind in _taken_as_they_are(route.response_model)},
     )
 
 
@@ -131,14 +134,19 @@ def _nothing_but_a_model(info: FieldInfo) -> type[BaseModel] | None:
     return kind if type(info) is Body and info.is_required() and not info.metadata else None
 
 
-def _taken_as_it_is(kind: object) -> type[BaseModel] | None:
-    """Return the class of a reply whose instances pydantic does not look at again: no validators around the model."""
-    if not isinstance(kind, type) or not issubclass(kind, BaseModel):
-        return None
+def _taken_as_they_are(kind: object) -> list[type[BaseModel]]:
+    """Return the classes that a reply may be of, if pydantic looks at no instance of any again."""
+    kinds = get_args(kind) if get_origin(kind) in _UNIONS else (kind,)
+    models = [one for one in kinds if isinstance(one, type) and issubclass(one, BaseModel) and _is_taken_as_it_is(one)]
+    return models if len(models) == len(kinds) else []
+
+
+def _is_taken_as_it_is(kind: type[BaseModel]) -> bool:
+    """Whether an instance of this class is a reply as it is: no validators around the model."""
     schema: Mapping[str, Any] = kind.__pydantic_core_schema__
     if schema.get("type") == "definitions":
         named = {one.get("ref"): one for one in schema["definitions"]}
         schema = schema["schema"]
         schema = named[schema["schema_ref"]] if schema.get("type") == "definition-ref" else schema
     looks_again = "revalidate_instances" in {*schema, *schema.get("config", {})}
-    return kind if schema.get("type") == "model" and schema.get("cls") is kind and not looks_again else None
+    return schema.get("type") == "model" and schema.get("cls") is kind and not looks_again
