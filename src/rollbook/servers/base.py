@@ -9,6 +9,7 @@ Source: servers.md §3.1, §3.2, §3.3.
 """
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from fastapi import FastAPI
@@ -97,6 +98,13 @@ class SimpleServer(BaseServer):
 
     def finish_webserver(self, app: FastAPI) -> None:
         """Add to the routes that `setup_webserver` made, before the health routes; a hook that does nothing here."""
+
+    def relayed_paths(self) -> Mapping[str, str]:
+        """Return the paths whose POSTs go on to another instance as they came, and its name; no path here.
+
+        In one process such a POST may be sent to the instance behind at once.
+        """
+        return {}
 
     def build_app(self) -> FastAPI:
         """Return the whole application: own routes, health routes, error replies, cancellation on disconnect."""

@@ -6,6 +6,7 @@ Rules:
 * A component that cannot be loaded, built or started in time is an error that names its instance; nothing is left
   running, an interrupted start included.
 * What was loaded stays until the end: the garbage collector does not look at it again, and at the rest less often.
+* A request to a relay goes to the server behind it at once, where both are here and the relay has no time to watch.
 * An instance keeps its `http://host:port`; the port is bound when somebody outside asks for the URL.
 
 Source: servers.md §2.3, §3.2.
@@ -88,6 +89,7 @@ class EmbeddedDeployment:
         self._log_dir = log_dir
         self._tell = tell
         self._children: Children | None = None
+        self._relayed: dict[str, Mapping[str, str]] = {}
 
     async def start(self) -> None:
         """Load, build and start every server.
@@ -158,7 +160,14 @@ class EmbeddedDeployment:
 
     def _application(self, server_class: type[SimpleServer], name: str, client: ServerClient) -> FastAPI:
         config = instance_config(server_class, self.global_config_dict, name)
-        return server_class(config=config, server_client=client).build_app()
+        server = server_class(config=config, server_client=client)
+        self._relayed[name] = server.relayed_paths()
+        return server.build_app()
+
+    def _behind(self, server: str, path: str) -> str:
+        """Return the instance that answers a request to `server`: another of this process where that only relays."""
+        behind = self._relayed.get(server, {}).get(path)
+        return server if behind is None or behind not in self._relayed else behind
 
     async def close(self) -> None:
         """Stop every server, children first; running handlers get half a second, and what a server ends with one."""
@@ -180,6 +189,8 @@ class EmbeddedDeployment:
 
     async def send(self, server: str, path: str, body: bytes | Upload, exchange: Exchange | None = None) -> Reply:
         """POST a JSON body to a server, once; see `Deployment.send`."""
+        if exchange is None or exchange.seconds is None:
+            server = self._behind(server, path)
         gone = self._children.gone(server) if self._children is not None else None
         return await post_once(self._poster, self._addresses, server, path, body, exchange=exchange, gone=gone)
 

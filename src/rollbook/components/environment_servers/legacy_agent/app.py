@@ -8,7 +8,7 @@ Rules:
 Source: servers.md §3.10.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Final
 
 from aiohttp import ClientConnectionError, ClientResponse, ServerTimeoutError
@@ -26,6 +26,7 @@ from rollbook import (
 
 BAD_GATEWAY: Final = 502
 GATEWAY_TIMEOUT: Final = 504
+PATHS: Final = ("/run", "/aggregate_metrics")
 HOP_BY_HOP: Final = frozenset(
     {
         b"connection",
@@ -63,6 +64,10 @@ class LegacyAgentServer(SimpleServer):
         app.post("/run")(self.run)
         app.post("/aggregate_metrics")(self.aggregate_metrics)
         return app
+
+    def relayed_paths(self) -> Mapping[str, str]:
+        """Return both routes; a subclass may do more than relay."""
+        return dict.fromkeys(PATHS, self.config.agent_server.name) if type(self) is LegacyAgentServer else {}
 
     async def run(self, request: Request) -> Response:
         """Relay an episode."""

@@ -108,3 +108,12 @@ async def test_an_agent_that_does_not_answer_is_a_gateways_failure(error, status
         reply = await send("POST", f"{url}/run", data=b"{}")
         assert reply.status == status
         assert b"'agent' did not answer /run" in await reply.read()
+
+
+def test_both_routes_are_told_to_be_relayed_and_those_of_a_subclass_are_not():
+    class Counting(LegacyAgentServer):
+        """A relay that does more."""
+
+    both = dict.fromkeys(("/run", "/aggregate_metrics"), CONFIG.agent_server.name)
+    assert LegacyAgentServer.model_construct(config=CONFIG).relayed_paths() == both
+    assert Counting.model_construct(config=CONFIG).relayed_paths() == {}
