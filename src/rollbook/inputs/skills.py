@@ -35,29 +35,30 @@ class SkillsRef(BaseModel):
     skills: list[SkillRef]
 
 
-def load_skills(path: Path) -> SkillsRef:
+def load_skills(path: str | Path) -> SkillsRef:
     """Read and hash the skills below `path`.
 
     Raises:
         InputError: no such folder, no skill in it, or a `SKILL.md` without front matter.
 
     """
-    files = sorted(file for file in path.glob("*/SKILL.md") if file.is_file())
+    folder = Path(path)
+    files = sorted(file for file in folder.glob("*/SKILL.md") if file.is_file())
     if not files:
         raise InputError(f"{path}: no skills found; expected <name>/SKILL.md below it")
-    return SkillsRef(path=str(path), hash=_digest(path), skills=[_skill(file) for file in files])
+    return SkillsRef(path=str(path), hash=_digest(folder), skills=[_skill(file) for file in files])
 
 
-def stage_skills(path: Path, destination: Path) -> None:
+def stage_skills(path: str | Path, destination: str | Path) -> None:
     """Copy the skills below `path` to `destination`, which must not exist.
 
     Raises:
         InputError: no such folder, or the destination is there.
 
     """
-    if not path.is_dir():
+    if not Path(path).is_dir():
         raise InputError(f"{path}: no such folder of skills; expected <name>/SKILL.md below it")
-    if destination.exists():
+    if Path(destination).exists():
         raise InputError(f"{destination}: exists already; skills are staged into a new folder")
     shutil.copytree(path, destination)
 

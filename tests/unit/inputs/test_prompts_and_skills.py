@@ -1,4 +1,5 @@
 import hashlib
+from pathlib import Path
 
 import pytest
 
@@ -97,9 +98,11 @@ def test_a_folder_of_skills_that_is_not_there_is_a_value_error_and_leaves_nothin
     assert list(tmp_path.iterdir()) == []
 
 
-def test_skills_are_staged_into_a_new_folder_only(tmp_path):
+@pytest.mark.parametrize("named", [str, Path])
+def test_skills_are_staged_into_a_new_folder_only(tmp_path, named):
     skill(tmp_path / "s", "one")
-    stage_skills(tmp_path / "s", tmp_path / "new")
+    assert load_skills(named(tmp_path / "s")) == load_skills(tmp_path / "s")
+    stage_skills(named(tmp_path / "s"), named(tmp_path / "new"))
     assert (tmp_path / "new" / "one" / "SKILL.md").exists()
     with pytest.raises(ConfigError, match="exists already"):
         stage_skills(tmp_path / "s", tmp_path / "new")
