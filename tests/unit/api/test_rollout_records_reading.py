@@ -198,7 +198,7 @@ def write_many(folder: Path, rollouts: int) -> SavedRun:
 
 
 def test_a_rollout_costs_at_most_two_hundred_bytes_of_memory(tmp_path):
-    rollouts = 20_000
+    rollouts = 5_000
     run = write_many(tmp_path, rollouts)
     loaded(run)
     gc.collect()

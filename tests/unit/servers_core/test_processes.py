@@ -293,7 +293,7 @@ async def test_logs_that_cannot_be_written_are_said_with_the_key_that_moves_them
 async def test_a_configuration_too_long_for_the_environment_is_said_to_be(root, tmp_path):
     write_component(root, "colours")
     with pytest.raises(ServingError, match=r"'colours' cannot be started: \d+ bytes of configuration are more than"):
-        await ProcessDeployment(configuration({"colours": {}}, long="x" * 4_000_000), tmp_path).start()
+        await ProcessDeployment(configuration({"colours": {}}, long="x" * 200_000), tmp_path).start()
 
 
 async def test_an_environment_whose_state_cannot_be_written_is_stopped(root, tmp_path):
