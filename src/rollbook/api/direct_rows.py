@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from uuid import uuid4
 
+from omegaconf import DictConfig
+
 from rollbook.errors import InputError
 from rollbook.inputs.examples import rows_of
 from rollbook.inputs.row_names import faults_in_routing
@@ -149,10 +151,18 @@ def _stand_in(row: JsonMapping, directory: Directory, only_agent: Callable[[], s
     """Return who runs a row that names nobody: the route of its task set, or the configuration's only agent."""
     if not is_materialized(row):
         return {AGENT_REF_KEY: {"name": name}} if (name := only_agent()) else None
-    task_id, routes = row["task_id"], directory.config.get(_ROUTES_KEY)
+    task_id = row["task_id"]
     taskset = task_id.get("taskset") if isinstance(task_id, Mapping) else None
-    found = routes.get(taskset) if isinstance(routes, Mapping) and isinstance(taskset, str) else None
-    return {NG_ENVIRONMENT_SERVER_KEY: found} if isinstance(found, str) else None
+    found = environment_routes(directory.config).get(taskset) if isinstance(taskset, str) else None
+    return {NG_ENVIRONMENT_SERVER_KEY: found} if found is not None else None
+
+
+def environment_routes(config: DictConfig) -> dict[str, str]:
+    """Return the environment server of each taskset that `config` names one for."""
+    routes = config.get(_ROUTES_KEY)
+    if not isinstance(routes, Mapping):
+        return {}
+    return {taskset: server for taskset, server in routes.items() if isinstance(server, str)}
 
 
 def _taskset_of(row: JsonMapping) -> str:

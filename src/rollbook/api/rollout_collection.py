@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from rollbook.api.direct_call import DirectCall, Pacing, reached
 from rollbook.api.direct_errors import DirectCallError
 from rollbook.api.direct_rollouts import Evidence, Handover
-from rollbook.api.direct_rows import DirectRow, RunNaming, direct_rows
+from rollbook.api.direct_rows import DirectRow, RunNaming, direct_rows, environment_routes
 from rollbook.api.direct_sending import MOST_SENDS
 from rollbook.api.evaluation import evaluate
 from rollbook.api.preparation import end_to_end
@@ -77,7 +77,8 @@ class RolloutCollectionHelper:
     ) -> list[dict[str, Any]]:
         """Return one row per owed rollout, in plan order; `examples` stay as they are.
 
-        With `global_config_dict`, rows that have only a `task_source` are given their agent.
+        With `global_config_dict`, rows that have only a `task_source` are given their agent, and episode tasks the
+        server of their taskset, where its `environment_server_routes` names one.
 
         Raises:
             InputError: rows at fault, all of them; repeats or a fan-out that would lose or double rollouts.
@@ -91,6 +92,8 @@ class RolloutCollectionHelper:
             add_seed=num_repeats_add_seed,
             task_ids=frozenset(map(str, task_ids)) if task_ids is not None else None,
             only_agent=directory.only_agent if directory is not None else None,
+            environment_routes=environment_routes(directory.config) if directory is not None else {},
+            open_routes=True,
         )
         resolve = directory.resolved if directory is not None else iter
         return list(planned_rows(rows_of(examples), Expansion(options), resolve=resolve))

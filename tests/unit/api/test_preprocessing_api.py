@@ -42,3 +42,24 @@ def test_repeats_of_a_row_with_an_id_of_its_own_are_refused():
 def test_a_row_that_json_cannot_hold_is_named():
     with pytest.raises(InputError, match="row 1: expected a mapping"):
         preprocess([*adding(1), ["no row"]])
+
+
+EPISODE = {"task_id": {"taskset": "sums", "task_id": "t"}, "task_input": {"question": "1 + 1"}}
+
+
+def test_an_episode_task_goes_to_the_server_that_the_configuration_routes_its_taskset_to():
+    routed = OmegaConf.merge(CONFIG, {"environment_server_routes": {"sums": ENVIRONMENT}})
+    rows = RolloutCollectionHelper().preprocess_examples([EPISODE], num_repeats=2, global_config_dict=routed)
+    assert [row["_ng_environment_server"] for row in rows] == [ENVIRONMENT] * 2
+    assert [row["_ng_rollout_index"] for row in rows] == [0, 1]
+
+
+@pytest.mark.parametrize("config", [None, CONFIG])
+def test_an_episode_task_without_a_route_is_left_to_the_call_that_sends_it(config):
+    (row,) = RolloutCollectionHelper().preprocess_examples([EPISODE], global_config_dict=config)
+    assert row == EPISODE | {"_ng_task_index": 0, "_ng_rollout_index": 0}
+
+
+def test_an_episode_task_that_names_its_server_keeps_it():
+    (row,) = preprocess([EPISODE | {"_ng_environment_server": ENVIRONMENT}])
+    assert row["_ng_environment_server"] == ENVIRONMENT
