@@ -13,6 +13,7 @@ Rules:
 Source: collection.md §1.6, §4.1.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -25,11 +26,15 @@ from rollbook.records.keys import COLLECTOR_STAMPS
 _TOP: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _AROUND_A_PAIR: Final = 4
 """Two quotes, a colon, and a comma or, at the end, a brace."""
+_ENDS_IN_OURS: Final = re.compile(rb',"_ng_[^}\]]*}')
+"""The end of an object from its last key on, where that is one of ours at its top: of a reply that echoes its row."""
 _REFUSED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def standing_reply(body: bytes) -> JsonObject | None:
     """Return what `body` says when it needs nothing but our keys to be a line, else None."""
+    if _ENDS_IN_OURS.fullmatch(body, body.rfind(b',"')):
+        return None
     try:
         said = orjson.loads(body)  # refuses what is nested too deep, which a decoder that recurses must not be given
     except orjson.JSONDecodeError:

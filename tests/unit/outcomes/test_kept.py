@@ -47,6 +47,9 @@ STAND = {
     "an empty key": b'{"":0}',
     "space in a value's own object": b'{"a":{"b" : [1, 2]}}',
     "a key twice, but not at the top": b'{"a":{"b":1,"b":2}}',
+    "our key, but last and not at the top": b'{"reward":1,"a":{"b":1,"_ng_task_index":1}}',
+    "our key, but last in a list": b'{"reward":1,"a":[1,"_ng_task_index"]}',
+    "our key, but last in a text": rb'{"reward":1,"a":",\"_ng_task_index\":1"}',
     "our key, but not at the top": b'{"a":{"_ng_task_index":1,"agent_ref":2}}',
     "a number that is nearly too large": b'{"a":1e308}',
     "a number of many digits": b'{"a":' + b"9" * 200 + b"}",
@@ -111,6 +114,7 @@ DO_NOT = {
     "a comma at the end inside": b'{"a":[1,]}',
     "a bracket of another kind": b'{"a":[1}}',
     "a failure": b'{"error":"why","_ng_failure_class":"transient"}',
+    "our key, at the end": b'{"reward":1,"a":[{}],"_ng_task_index":4,"_ng_rollout_index":1}',
     "a reward that is no number": b'{"reward":"1"}',
 } | {f"our key {key}": msgspec.json.encode({"reward": 1, key: 0}) for key in (*STAMPS, *COLLECTOR_STAMPS, "_ng_new")}
 
