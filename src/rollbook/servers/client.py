@@ -26,10 +26,10 @@ from rollbook.errors import HeadServerUnreachableError
 from rollbook.records.exchange import DEADLINE_HEADER
 from rollbook.servers.correlation import ROLLOUT_ID_HEADER, apply_rollout_prefix, current_rollout, rollout_id_from_run
 from rollbook.servers.deadline import sent_on
-from rollbook.servers.head_lookup import fetch_global_config
+from rollbook.servers.head_lookup import fetch_global_config, root_status
 from rollbook.servers.http.addresses import AddressBook, base_url_of, server_block, server_type_of, top_level
 from rollbook.servers.http.client_pool import set_global_aiohttp_client
-from rollbook.servers.http.embedded_registry import hand_out, hosts_servers
+from rollbook.servers.http.embedded_registry import find_embedded, hand_out, hosts_servers
 from rollbook.servers.http.http_client import get_response_json, raise_for_status, request
 from rollbook.servers.session_key import SESSION_ID_KEY
 
@@ -139,9 +139,13 @@ class ServerClient:
         path = self._correlated(server_name, url_path, body) if self._observes else url_path
         return await request(method, base_url + path, _internal=True, _server_name=server_name, **kwargs)
 
-    async def poll_for_status(self, server_name: str) -> ServerStatus:
-        """Return what a GET of the server's root finds within 5 s."""
-        return await probe(self._address(server_name), _STATUS_SECONDS)
+    def poll_for_status(self, server_name: str) -> ServerStatus:
+        """Return what a GET of the server's root finds within 5 s; blocks meanwhile.
+
+        A server of this process is there as soon as it has its address: nothing is asked of it.
+        """
+        url = self._address(server_name)
+        return ServerStatus.SUCCESS if find_embedded(url) else ServerStatus(root_status(url, _STATUS_SECONDS))
 
     def _build_server_base_url(self, server_config_dict: DictConfig | Mapping[str, object]) -> str:
         """Return `http://host:port` of a server's block, open for anybody's use."""

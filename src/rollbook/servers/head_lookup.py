@@ -1,16 +1,17 @@
-"""The configuration of a deployment, as its head server gives it.
+"""What is asked of a server once, and blocks: the configuration of a deployment, and whether somebody is there.
 
 Rules:
 * Nothing but the standard library goes there: who only asks once loads no client for it.
 * No proxy of the environment stands in between.
 
-Source: servers.md §2.1, §4.3.
+Source: servers.md §2.1, §2.2, §4.3.
 """
 
 import http.client
 import json
+import urllib.error
 import urllib.request
-from typing import Final
+from typing import Final, Literal
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -33,14 +34,33 @@ def fetch_global_config(head: BaseServerConfig, seconds: float = _HEAD_SECONDS) 
 
     """
     url = f"http://{head.host}:{head.port}/global_config_dict_yaml"
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(url, timeout=seconds) as reply:
+        with _opener().open(url, timeout=seconds) as reply:
             return parsed_head_reply(url, reply.read())
     except OSError as error:
         raise head_unreachable(url, str(getattr(error, "reason", error))) from error
     except http.client.HTTPException as error:
         raise head_unreachable(url, _NO_HEAD) from error
+
+
+def root_status(url: str, seconds: float) -> Literal["success", "timeout", "connection_error", "unknown_error"]:
+    """Return what a GET of `url` finds within `seconds`; any HTTP answer is a success."""
+    try:
+        _opener().open(url, timeout=seconds).close()
+    except urllib.error.HTTPError:
+        return "success"
+    except TimeoutError:
+        return "timeout"
+    except OSError as error:
+        reason = getattr(error, "reason", error)
+        return "timeout" if isinstance(reason, TimeoutError) else "connection_error"
+    except (http.client.HTTPException, ValueError):
+        return "unknown_error"
+    return "success"
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def head_unreachable(url: str, found: str) -> HeadServerUnreachableError:

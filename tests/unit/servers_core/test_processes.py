@@ -88,7 +88,7 @@ async def test_processes_serve_are_watched_and_leave_nothing_behind(root, tmp_pa
             assert remote.global_config_dict == config
             assert (await remote.send("colours", "/run", b"{}")).status == 200
             client = await asyncio.to_thread(ServerClient.load_from_global_config, head)
-            assert await client.poll_for_status("shades") is ServerStatus.SUCCESS
+            assert client.poll_for_status("shades") is ServerStatus.SUCCESS
 
         watch = asyncio.create_task(deployment.watch())
         os.kill(pids[1], signal.SIGKILL)

@@ -1,4 +1,6 @@
 import asyncio
+import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fastapi import FastAPI, Request
@@ -16,7 +18,7 @@ from rollbook.servers.client import (
     setup_server_client,
 )
 from rollbook.servers.correlation import rollout_context
-from rollbook.servers.head_lookup import fetch_global_config, parsed_head_reply
+from rollbook.servers.head_lookup import fetch_global_config, parsed_head_reply, root_status
 from rollbook.servers.http.embedded_registry import find_embedded
 from unit.servers_core.stand_ins import HEAD, in_process, saying
 
@@ -113,14 +115,39 @@ async def test_a_call_by_name_opens_no_port_and_a_url_does():
     (port,) = free_ports(1)
     async with in_process(paths(), port) as url:
         by_name = client(port)
-        assert await by_name.poll_for_status("rs") is ServerStatus.SUCCESS
+        assert by_name.poll_for_status("rs") is ServerStatus.SUCCESS
         assert not find_embedded(url).is_open
         assert get_server_url(by_name.global_config_dict, "rs") == url
         assert find_embedded(url).is_open
 
 
-async def test_a_server_that_is_not_there_has_a_connection_error():
-    assert await client(free_ports(1)[0]).poll_for_status("rs") is ServerStatus.CONNECTION_ERROR
+def test_a_server_that_is_not_there_has_a_connection_error():
+    assert client(free_ports(1)[0]).poll_for_status("rs") is ServerStatus.CONNECTION_ERROR
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "success"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "success"),
+        (b"no http at all", "unknown_error"),
+    ],
+)
+def test_any_answer_of_http_is_that_of_a_server(answer, found):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(client(port).poll_for_status, "rs")
+            accepted, _ = listener.accept()
+            with accepted:
+                accepted.recv(4096)
+                accepted.sendall(answer)
+        assert asked.result() == found
+
+
+def test_a_server_that_says_nothing_runs_out_of_time():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert root_status(f"http://127.0.0.1:{listener.getsockname()[1]}", 0.3) == "timeout"
 
 
 async def test_an_unknown_name_lists_the_close_ones():

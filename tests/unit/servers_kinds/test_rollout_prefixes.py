@@ -119,3 +119,10 @@ async def test_models_and_environments_understand_a_prefix_before_their_applicat
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://h") as caller:
         answer = await caller.post(PATH, json={"input": "hello"})
     assert answer.json()["output"][0]["content"][0]["text"] == "7-2-a1"
+
+
+def test_where_nothing_is_observed_a_request_is_not_asked_for_its_rollout():
+    config = BaseResponsesAPIAgentConfig(host="h", port=1, entrypoint="app.py", name="agent")
+    client = ServerClient(BaseServerConfig(host="h", port=1), {})
+    agent = Watched(config=config, server_client=client, seen=[])
+    assert agent.url_path_for_request("/v1/responses", object()) == "/v1/responses"

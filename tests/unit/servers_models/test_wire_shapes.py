@@ -279,15 +279,30 @@ def usage(cached, reasoning):
     [
         (usage(1, 2), usage(10, 20), 11, 22),
         (usage(None, 2), usage(None, 20), None, 22),
-        (usage(None, None), usage(10, None), 10, None),
-        (usage(0, None), usage(None, 0), 0, 0),
+        (usage(None, None), usage(10, None), None, None),
+        (usage(0, None), usage(None, 0), None, None),
+        (usage(0, 0), usage(0, 0), 0, 0),
     ],
 )
-def test_a_usage_sum_is_null_only_where_nothing_is_known(total, new, cached, reasoning):
+def test_a_usage_sum_is_null_where_a_part_of_it_is_not_known(total, new, cached, reasoning):
     summed = accumulate_response_usage(total, new)
     assert (summed.input_tokens, summed.output_tokens, summed.total_tokens) == (6, 4, 10)
     assert summed.input_tokens_details.cached_tokens == cached
     assert summed.output_tokens_details.reasoning_tokens == reasoning
+
+
+def test_the_usage_of_many_responses_is_their_sum_and_that_of_none_is_zero():
+    summed = NeMoGymResponseUsage.sum_from_list([usage(1, 2), None, usage(10, None), usage(100, 1)])
+    assert (summed.input_tokens, summed.output_tokens, summed.total_tokens) == (9, 6, 15)
+    assert summed.input_tokens_details.cached_tokens == 111
+    assert summed.output_tokens_details.reasoning_tokens is None
+    assert NeMoGymResponseUsage.sum_from_list([]).model_dump() == {
+        "input_tokens": 0,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 0,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 0,
+    }
 
 
 def test_a_usage_sum_with_nothing_is_the_other_as_a_value_of_its_own():

@@ -196,6 +196,8 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
 
     def url_path_for_request(self, url_path: str, request: Request) -> str:
         """Return `url_path` behind the prefix that `request` came with, where model calls are observed."""
+        if not self._model_call_capture_enabled():
+            return url_path
         named = request.path_params.get("rollout_id")
         return self._prefixed(url_path, named if isinstance(named, str) else current_rollout_id())
 

@@ -1,12 +1,13 @@
 """Token usage of Responses calls, and its sum.
 
 Rules:
-* A count that nobody reported is null, never zero; it stays null in a sum while no part of the sum is known.
+* A count that nobody reported is null, never zero; so is its sum with others, which would tell too little.
 
 Source: servers.md §5.1.
 """
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import ClassVar, Self
 
 from pydantic import Field
 
@@ -38,9 +39,28 @@ class NeMoGymResponseUsage(TypedWireModel):
     )
     total_tokens: int
 
+    @classmethod
+    def sum_from_list(cls, usages: "Iterable[NeMoGymResponseUsage | None]") -> Self:
+        """The sum of all usages that are known; all zero without any."""
+        known = [usage for usage in usages if usage is not None]
+        cached = _sum(usage.input_tokens_details.cached_tokens for usage in known)
+        reasoning = _sum(usage.output_tokens_details.reasoning_tokens for usage in known)
+        return cls(
+            input_tokens=sum(usage.input_tokens for usage in known),
+            input_tokens_details=NeMoGymResponseInputTokensDetails(cached_tokens=cached),
+            output_tokens=sum(usage.output_tokens for usage in known),
+            output_tokens_details=NeMoGymResponseOutputTokensDetails(reasoning_tokens=reasoning),
+            total_tokens=sum(usage.total_tokens for usage in known),
+        )
 
-def _sum(left: int | None, right: int | None) -> int | None:
-    return right if left is None else left if right is None else left + right
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
 
 
 def _copied(usage: NeMoGymResponseUsage) -> NeMoGymResponseUsage:
@@ -55,12 +75,4 @@ def accumulate_response_usage(
     if total is None or new is None:
         known = new if total is None else total
         return _copied(known) if known is not None else None
-    cached = _sum(total.input_tokens_details.cached_tokens, new.input_tokens_details.cached_tokens)
-    reasoning = _sum(total.output_tokens_details.reasoning_tokens, new.output_tokens_details.reasoning_tokens)
-    return NeMoGymResponseUsage(
-        input_tokens=total.input_tokens + new.input_tokens,
-        input_tokens_details=NeMoGymResponseInputTokensDetails(cached_tokens=cached),
-        output_tokens=total.output_tokens + new.output_tokens,
-        output_tokens_details=NeMoGymResponseOutputTokensDetails(reasoning_tokens=reasoning),
-        total_tokens=total.total_tokens + new.total_tokens,
-    )
+    return NeMoGymResponseUsage.sum_from_list([total, new])
