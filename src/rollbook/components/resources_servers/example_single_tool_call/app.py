@@ -72,7 +72,8 @@ class SingleToolCallResourcesServer(SimpleResourcesServer):
     async def verify(self, body: SingleToolCallVerifyRequest) -> SingleToolCallVerifyResponse:
         """Return the row with reward 1 when its response calls the tool, else 0."""
         called = any(item.type == "function_call" and item.name == TOOL for item in body.response.output)
-        return SingleToolCallVerifyResponse(**(dict(body) | {"reward": float(called)}))
+        row = {**vars(body), **(body.model_extra or {})}
+        return SingleToolCallVerifyResponse(**row | {"reward": float(called)})
 
 
 if __name__ == "__main__":
