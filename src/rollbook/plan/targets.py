@@ -51,7 +51,7 @@ def route(source: SourceRow, options: PlanOptions) -> Routing | None:
     """Return where a row goes, or None when it names nobody and nobody stands in.
 
     Raises:
-        InputError: an episode task without a route, unless routes may be open; a flat row where routing goes by task set.
+        InputError: an episode task without a route, unless routes may be open; a flat row where routes are by task set.
 
     """
     row = source.row
