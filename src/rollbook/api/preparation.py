@@ -158,6 +158,7 @@ def _prepared(cfg: DictConfig, preparation: SplitPreparation, go_on: Callable[[]
         (preparation.split,),
         path.parent,
         config.task_data_validation,
+        overwrite=True,
         overwrite_conflicts=config.overwrite_metrics_conflicts,
         beside=False,
         prompt_config=preparation.prompt_config,

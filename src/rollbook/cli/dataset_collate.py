@@ -20,6 +20,7 @@ _options: Final = flags(
         help="Train, validation and benchmark data, or example data (required).",
     ),
     click.option("--output-dir", "output_dirpath", metavar="DIR", help="Where the files go (required)."),
+    click.option("--overwrite", is_flag=True, default=None, help="Replace files there that no collation wrote."),
     click.option(
         "--download", "should_download", is_flag=True, default=None, help="Fetch data sets that are not there."
     ),

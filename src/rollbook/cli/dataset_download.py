@@ -28,6 +28,7 @@ _options: Final = flags(
     click.option("--split", metavar="SPLIT", help="All rows of a split, whatever files hold them."),
     click.option("-o", "--output", "output_fpath", metavar="FILE", help="The file to write."),
     click.option("--output-dir", "output_dirpath", metavar="DIR", help="The folder to write into."),
+    click.option("--overwrite", is_flag=True, default=None, help="Replace files that are there already."),
 )
 
 

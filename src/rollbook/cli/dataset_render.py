@@ -14,11 +14,12 @@ import click
 from rollbook.cli.flags import flags
 from rollbook.cli.verb import VerbCommand, wants_json
 
-_KEYS: Final = ("input_jsonl_fpath", "prompt_config", "output_jsonl_fpath")
+_KEYS: Final = ("input_jsonl_fpath", "prompt_config", "output_jsonl_fpath", "overwrite")
 _options: Final = flags(
     click.option("-i", "--input", "input_jsonl_fpath", metavar="FILE", help="Rows, as JSONL (required)."),
     click.option("--prompt-config", metavar="PATH", help="The template, as YAML (required)."),
     click.option("-o", "--output", "output_jsonl_fpath", metavar="FILE", help="Where the rows go (required)."),
+    click.option("--overwrite", is_flag=True, default=None, help="Replace an earlier output."),
     click.option(
         "--search-dir", metavar="DIR", multiple=True, help="Look for rows and templates here first (repeatable)."
     ),
@@ -43,7 +44,7 @@ def command(context: click.Context, /, **given: Any) -> None:
     cfg = resolved_configuration(given, settings=given_values(given, _KEYS))
     config = settings_from(RenderConfig, cfg)
     output = Path(config.output_jsonl_fpath)
-    count = render_prompts(config.input_jsonl_fpath, config.prompt_config, output)
+    count = render_prompts(config.input_jsonl_fpath, config.prompt_config, output, overwrite=config.overwrite)
     if wants_json(context):
         say_json({"rows": count, "output": str(output)})
     else:

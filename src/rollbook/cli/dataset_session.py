@@ -25,8 +25,11 @@ from rollbook.inputs.jsonl import read_source_rows
 from rollbook.verbs.collate import TYPES_OF_MODE, CollateRequest, collate
 from rollbook.verbs.hub import Fetched, Hub, Publication
 
-_COLLATE: Final = ("mode", "output_dirpath", "overwrite_metrics_conflicts", "should_download", "task_data_validation")
-_DOWNLOAD: Final = ("artifact_fpath", "output_dirpath", "output_fpath", "repo_id", "revision", "split")
+_COLLATE: Final = (
+    *("mode", "output_dirpath", "overwrite", "overwrite_metrics_conflicts", "should_download"),
+    "task_data_validation",
+)
+_DOWNLOAD: Final = ("artifact_fpath", "output_dirpath", "output_fpath", "overwrite", "repo_id", "revision", "split")
 _UPLOAD: Final = (
     *("commit_description", "commit_message", "create_pr", "dataset_name", "input_jsonl_fpath", "private"),
     *("revision", "split"),
@@ -44,6 +47,7 @@ def collate_datasets(given: Mapping[str, Any], *, as_json: bool) -> None:
             TYPES_OF_MODE[config.mode],
             Path(config.output_dirpath),
             config.task_data_validation,
+            overwrite=config.overwrite,
             overwrite_conflicts=config.overwrite_metrics_conflicts,
             fetch=(lambda *asked: Hub(token).fetch_source(*asked)) if config.should_download else None,
         ),
@@ -104,14 +108,14 @@ def upload_dataset(given: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def _fetch(hub: Hub, config: DownloadConfig) -> list[Fetched]:
-    output = _output_of(config)
+    output, overwrite = _output_of(config), config.overwrite
     if config.artifact_fpath is not None:
-        return [hub.fetch_artifact(config.repo_id, config.artifact_fpath, output, config.revision)]
+        return [hub.fetch_artifact(config.repo_id, config.artifact_fpath, output, config.revision, overwrite=overwrite)]
     if config.split is not None:
-        return [hub.fetch_split(config.repo_id, config.split, output, config.revision)]
+        return [hub.fetch_split(config.repo_id, config.split, output, config.revision, overwrite=overwrite)]
     if config.output_fpath is not None:
         raise click.UsageError("--output is one file: say which with --artifact FILE or --split SPLIT.")
-    return hub.fetch_all(config.repo_id, output, config.revision)
+    return hub.fetch_all(config.repo_id, output, config.revision, overwrite=overwrite)
 
 
 def _output_of(config: DownloadConfig) -> Path:

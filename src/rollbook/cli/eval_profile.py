@@ -25,6 +25,7 @@ _options: Final = flags(
     click.option("--allow-partial-rollouts", is_flag=True, help="Profile what is there although results are missing."),
     click.option("--keep", metavar="CONDITION", help="Which tasks to keep, for example 'pass@4>=0.5 and mean<0.9'."),
     click.option("--export", metavar="FILE", help="Write the source rows of the tasks that are kept."),
+    click.option("--overwrite", is_flag=True, help="Replace an earlier file of kept rows."),
 )
 
 
@@ -43,6 +44,7 @@ def command(
     allow_partial_rollouts: bool,
     keep: str | None,
     export: str | None,
+    overwrite: bool,
 ) -> None:
     """Tell how hard each task is: its pass rates and the spread of all that was measured, and all tasks together.
 
@@ -54,5 +56,10 @@ def command(
     with loading():
         from rollbook.cli.profile_session import Asked, show_profile  # noqa: PLC0415  the same
 
-    asked = Asked(outputs, inputs, rollouts, output, keep, export, allow_partial_rollouts, wants_json(context))
+    asked = Asked(
+        *(outputs, inputs, rollouts, output, keep, export),
+        overwrite=overwrite,
+        allow_partial_rollouts=allow_partial_rollouts,
+        as_json=wants_json(context),
+    )
     show_profile(asked)

@@ -35,6 +35,7 @@ class Asked:
     output: str | None = None
     keep: str | None = None
     export: str | None = None
+    overwrite: bool = False
     allow_partial_rollouts: bool = False
     as_json: bool = False
 
@@ -57,6 +58,7 @@ def show_profile(asked: Asked) -> None:
         _output(asked, runs),
         keep=asked.keep,
         export=None if asked.export is None else Path(asked.export),
+        overwrite=asked.overwrite,
         allow_partial_rollouts=asked.allow_partial_rollouts,
     )
     for said in came_to.damage[:_LISTED]:

@@ -18,6 +18,7 @@ class CollateConfig(DatasetPreparationConfig):
     """What `gym dataset collate` is asked."""
 
     output_dirpath: str
+    overwrite: bool = False
     mode: Literal["train_preparation", "example_validation"]
 
 
@@ -27,6 +28,7 @@ class RenderConfig(BaseNeMoGymCLIConfig):
     input_jsonl_fpath: str
     prompt_config: str
     output_jsonl_fpath: str
+    overwrite: bool = False
 
 
 class HubAccess(BaseModel):
@@ -45,6 +47,7 @@ class DownloadConfig(HubAccess, BaseNeMoGymCLIConfig):
     split: str | None = None
     revision: str | None = None
     output_fpath: str | None = None
+    overwrite: bool = False
     output_dirpath: str | None = None
 
 

@@ -5,6 +5,7 @@ Rules:
 * Rows stream from the data sets to the file; memory does not follow their number.
 * What is missing is downloaded only where that was asked for, and told with what to type otherwise.
 * The file of a data set is never written to.
+* What an earlier collation wrote is written anew; another file of that name stays, unless it is to be replaced.
 
 Source: servers.md §8.9.
 """
@@ -29,6 +30,7 @@ from rollbook.verbs.collate_metrics import (
     conflict,
     conflict_path,
     headed,
+    is_collated,
     metrics_path,
     save_metrics,
     told_conflict,
@@ -56,8 +58,8 @@ class CollateRequest(msgspec.Struct, frozen=True):
     """What to collate: data sets of these types, into files of `folder` that bear the types' names.
 
     `fetch` downloads what is missing; None leaves that to people. `beside` writes the metrics of each data set beside
-    it as well. `prompt_config` takes the place of the data sets' own prompts. `go_on` is called every now and then, and
-    raises to stop.
+    it as well. `overwrite` replaces files of `folder` that no collation wrote. `prompt_config` takes the place of the
+    data sets' own prompts. `go_on` is called every now and then, and raises to stop.
     """
 
     types: tuple[str, ...]
@@ -67,6 +69,7 @@ class CollateRequest(msgspec.Struct, frozen=True):
     beside: bool = True
     prompt_config: str | None = None
     fetch: Fetch | None = None
+    overwrite: bool = False
     go_on: Callable[[], None] = _go_on
 
 
@@ -77,11 +80,15 @@ def collate(cfg: DictConfig, request: CollateRequest) -> Collated:
         ConfigError: no such data set, or metrics that contradict the ones beside a data set (they are left beside it).
         ConfigPathNotFoundError: data that are not there, all of them.
         InputError: rows at fault, of all data sets, or a place that is taken by no file; nothing was written.
+        OutputExistsError: a file that no collation wrote is where one would be written.
 
     """
     declared = tuple(one.with_prompt(request.prompt_config) for one in datasets_of(cfg, request.types))
+    files = _files(declared, request)
+    for kind in dict.fromkeys(one.entry.type for one in declared):
+        _refuse_foreign(request.folder / f"{kind}.jsonl", replaces=request.overwrite)
     with ExitStack() as stack:
-        work = _Collation(cfg, request, _files(declared, request), stack)
+        work = _Collation(cfg, request, files, stack)
         made = [work.made(kind) for kind in request.types if any(one.entry.type == kind for one in declared)]
         work.refuse_faults()
         work.add_beside()
@@ -171,7 +178,7 @@ class _Collation:
         """Make the metrics of every data set beside it, aside, where they are not there or are to be replaced."""
         for rows, metrics in self._beside().items():
             path = metrics_path(rows)
-            output_file(conflict_path(rows))
+            output_file(conflict_path(rows), replaces=True)
             if self._request.overwrite_conflicts or not path.exists():
                 self._aside(path).file.write(told_metrics(metrics))
 
@@ -191,9 +198,20 @@ class _Collation:
             InputError: its place is taken by something that is no file.
 
         """
-        making = self._stack.enter_context(made_aside(output_file(path)))
+        making = self._stack.enter_context(made_aside(output_file(path, replaces=True)))
         self.making.append(making)
         return making
+
+
+def _refuse_foreign(rows: Path, *, replaces: bool) -> None:
+    """Refuse to write over rows, or metrics, that no collation wrote.
+
+    Raises:
+        InputError, OutputExistsError: they are there.
+
+    """
+    for path in (rows, metrics_path(rows)):
+        output_file(path, replaces=replaces or is_collated(rows))
 
 
 def _files(declared: tuple[DeclaredDataset, ...], request: CollateRequest) -> list[tuple[DeclaredDataset, Path]]:

@@ -57,8 +57,17 @@ def metric_differences(saved: JsonMapping, found: JsonMapping) -> tuple[str, ...
 
 def save_metrics(path: Path, metrics: JsonObject) -> None:
     """Write metrics, whole or not at all."""
-    with whole_file(output_file(path)) as file:
+    with whole_file(output_file(path, replaces=True)) as file:
         file.write(told_metrics(metrics))
+
+
+def is_collated(rows: Path) -> bool:
+    """Whether metrics lie beside a file of rows as a collation writes them: without the entry of a data set."""
+    try:
+        saved = msgspec.json.decode(metrics_path(rows).read_bytes(), type=JsonObject)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return COUNT in saved and "jsonl_fpath" not in saved
 
 
 def told_metrics(metrics: JsonObject) -> bytes:

@@ -80,35 +80,46 @@ class Hub:
         self._endpoint = endpoint or os.environ.get("HF_ENDPOINT") or None
         self._api = self._package.HfApi(endpoint=self._endpoint, token=self._token)
 
-    def fetch_artifact(self, repo_id: str, name: str, output: Path, revision: str | None = None) -> Fetched:
-        """Write one file of a data set to `output`.
+    def fetch_artifact(
+        self, repo_id: str, name: str, output: Path, revision: str | None = None, *, overwrite: bool = False
+    ) -> Fetched:
+        """Write one file of a data set to `output`; `overwrite` replaces an earlier file.
 
         Raises:
             HubError: the hub did not give it, or gave something else than it says; there is no file then.
+            OutputExistsError: a file is there already; the hub is not asked.
 
         """
+        place = output_file(output, replaces=overwrite)
         commit, files = self._files(repo_id, revision)
         if name not in files:
             shown = did_you_mean(name, files) or f" It has: {', '.join(sorted(files)[:10]) or 'none'}."
             raise HubError(f"{_named(repo_id, revision)} has no file `{name}`.{shown}")
-        return self._fetched(repo_id, commit, [files[name]], output)
+        return self._fetched(repo_id, commit, [files[name]], output, place)
 
-    def fetch_split(self, repo_id: str, split: str, output: Path, revision: str | None = None) -> Fetched:
+    def fetch_split(
+        self, repo_id: str, split: str, output: Path, revision: str | None = None, *, overwrite: bool = False
+    ) -> Fetched:
         """Write all rows of a split of a data set to `output`, in the order of the files that hold them.
 
         Raises:
             HubError: the data set has no such split in JSONL, or the hub did not give it; there is no file then.
+            OutputExistsError: as above.
 
         """
+        place = output_file(output, replaces=overwrite)
         commit, files = self._files(repo_id, revision)
         names = files_of_split(files, split, _named(repo_id, revision))
-        return self._fetched(repo_id, commit, [files[name] for name in names], output)
+        return self._fetched(repo_id, commit, [files[name] for name in names], output, place)
 
-    def fetch_all(self, repo_id: str, folder: Path, revision: str | None = None) -> list[Fetched]:
+    def fetch_all(
+        self, repo_id: str, folder: Path, revision: str | None = None, *, overwrite: bool = False
+    ) -> list[Fetched]:
         """Write every file of rows of a data set into `folder`, under its own name.
 
         Raises:
             HubError: the data set has no JSONL, two files of one name, or the hub did not give one of them.
+            OutputExistsError: one of them is there already; nothing is fetched.
 
         """
         commit, files = self._files(repo_id, revision)
@@ -117,7 +128,8 @@ class Hub:
         if not rows or len(outputs) < len(rows):
             what = "files of one name in several folders" if rows else "no .jsonl file"
             raise HubError(f"{_named(repo_id, revision)} has {what}; name one with --artifact. {_listed(files)}")
-        return [self._fetched(repo_id, commit, [file], output) for output, file in outputs.items()]
+        places = {output: output_file(output, replaces=overwrite) for output in outputs}
+        return [self._fetched(repo_id, commit, [file], output, places[output]) for output, file in outputs.items()]
 
     def fetch_source(self, source: HuggingFaceSource, kind: str, output: Path) -> None:
         """Write what a data set's `source` names to `output`: the file that it says, else the split of its type.
@@ -166,10 +178,10 @@ class Hub:
         )
         return commit_of(info.sha, _named(repo_id, revision)), {file.name: file for file in files}
 
-    def _fetched(self, repo_id: str, commit: str, files: list[RemoteFile], output: Path) -> Fetched:
+    def _fetched(self, repo_id: str, commit: str, files: list[RemoteFile], output: Path, place: Path) -> Fetched:
         for file in files:
             refuse_strange(file, repo_id)
-        with whole_file(output_file(output)) as written:
+        with whole_file(place) as written:
             for file in files:
                 kept = self._downloaded(repo_id, commit, file)
                 _copy_checked(kept, file, written, f"{repo_id}: {file.name}")

@@ -30,6 +30,7 @@ from rollbook.scoring.profile import Kind, LabelProfile, Task, UnreadableRowErro
 from rollbook.scoring.profile_filter import PASS, names_in, parsed
 from rollbook.scoring.profile_rates import SHOWN_KS
 from rollbook.scoring.profile_totals import Kept, LabelTotals, Profile
+from rollbook.verbs.output_file import output_file
 from rollbook.verbs.profile_blocks import Block, merged
 from rollbook.verbs.profile_entries import Entries
 from rollbook.verbs.profile_rows import RowReader
@@ -45,16 +46,19 @@ def profile(
     *,
     keep: str | None = None,
     export: Path | None = None,
+    overwrite: bool = False,
     allow_partial_rollouts: bool = False,
 ) -> Profile:
     """Profile `runs` into the files beside `output`, and return what it came to.
 
-    `keep` is a condition on tasks; the source rows of those for which it holds go to `export`.
+    `keep` is a condition on tasks; the source rows of those for which it holds go to `export`, which replaces an
+    earlier file with `overwrite` alone; a profile is made of the run at any time, and replaces an earlier one.
 
     Raises:
         FilterError: `keep` is no condition.
         ProfileError: results are missing, there twice, or of no input.
         LedgerError: a row cannot be read, or what is written would take the place of a run's file.
+        OutputExistsError: `export` is there already.
 
     """
     kept = None if keep is None else Kept(keep, parsed(keep))
@@ -62,6 +66,8 @@ def profile(
     if export is not None:
         refuse_no_file(export)
     _refuse_over_runs(runs, output, export)
+    if export is not None:
+        output_file(export, replaces=overwrite)
     if export is not None and any(run.plan is None for run in runs):
         raise ProfileError(f"{export}: a task's row is in the materialized inputs, and they are not there")
     for run in runs:

@@ -21,19 +21,20 @@ from rollbook.verbs.output_file import output_file
 PROMPT_USED_KEY: Final = "prompt_config_used"
 
 
-def render_prompts(rows: str | Path, prompt: str | Path, output: Path) -> int:
-    """Write `rows` with the template filled in, and return how many there are.
+def render_prompts(rows: str | Path, prompt: str | Path, output: Path, *, overwrite: bool = False) -> int:
+    """Write `rows` with the template filled in, and return how many there are; `overwrite` replaces an earlier file.
 
     Raises:
         ConfigPathNotFoundError: no root holds the rows or the template.
         InputError: lines that are no rows, rows with a prompt of their own, a field that a row lacks, or an output that
             is what is read, or is there and no file.
+        OutputExistsError: the output is there already.
 
     """
     source, template = require_read_path(rows, "file of rows"), require_read_path(prompt, "prompt template")
     if output.resolve() in {source.resolve(), template.resolve()}:
         raise InputError(f"{output} is read; write to another file")
-    place = output_file(output)
+    place = output_file(output, replaces=overwrite)
     used, count = {PROMPT_USED_KEY: str(template.resolve())}, 0
     with whole_file(place) as file:
         for filled in fill_prompts(load_prompt_config(template), read_source_rows(source)):

@@ -78,7 +78,9 @@ def test_rows_are_rendered_through_a_link_and_not_in_the_place_of_a_pipe(gym, he
     render = ("dataset", "render", "-i", "rows.jsonl", "--prompt-config", "p.yaml", "-o")
     code, _, err = gym(*render, "pipe")
     assert (code, "pipe is no file" in err, Path("pipe").is_fifo()) == (1, True, True)
-    code, _, _ = gym(*render, "link.jsonl")
+    code, _, err = gym(*render, "link.jsonl")
+    assert (code, "Replace it with --overwrite" in err, Path("real.jsonl").read_text()) == (1, True, "before")
+    code, _, _ = gym(*render, "link.jsonl", "--overwrite")
     assert (code, Path("link.jsonl").is_symlink(), len(read_rows("real.jsonl"))) == (0, True, 1)
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from declared import ENTRY, parsed, question, read_rows, sums, write_rows
-from rollbook.errors import ConfigError, ConfigPathNotFoundError, InputError, RunStoppedError, TaskDataSchemaError
+from rollbook.errors import (
+    ConfigError,
+    ConfigPathNotFoundError,
+    InputError,
+    OutputExistsError,
+    RunStoppedError,
+    TaskDataSchemaError,
+)
 from rollbook.verbs.collate import TYPES_OF_MODE, CollateRequest, collate
 
 TRAIN = {"name": "t", "jsonl_fpath": "data/t.jsonl", **ENTRY}
@@ -263,8 +270,31 @@ def test_a_type_that_nobody_declares_is_told_with_those_that_are():
 
 def test_a_data_set_is_never_written_to():
     write_rows(Path("out/train.jsonl"), [question("1+1")])
-    with pytest.raises(InputError, match="into another folder"):
-        collated({**TRAIN, "jsonl_fpath": "out/train.jsonl"})
+    for overwrite in (False, True):
+        with pytest.raises(InputError, match="into another folder"):
+            collated({**TRAIN, "jsonl_fpath": "out/train.jsonl"}, overwrite=overwrite)
+
+
+@pytest.mark.parametrize("name", ["train.jsonl", "train_metrics.json"])
+@pytest.mark.parametrize("beside", [None, {"Number of examples": 1, "jsonl_fpath": "out/train.jsonl"}])
+def test_a_file_that_no_collation_wrote_stays_unless_it_is_to_be_replaced(name, beside):
+    Path("out").mkdir()
+    if beside is not None:
+        Path("out/train_metrics.json").write_text(json.dumps(beside))
+    Path("out", name).write_text("mine\n")
+    with pytest.raises(OutputExistsError, match=rf"out/{name} is there already\. Replace it with --overwrite"):
+        collated(TRAIN)
+    assert Path("out", name).read_text() == "mine\n"
+    collated(TRAIN, overwrite=True)
+    assert len(read_rows("out/train.jsonl")) == 2
+
+
+def test_what_a_collation_wrote_is_written_anew():
+    collated(TRAIN)
+    write_rows(Path("data/t.jsonl"), [question("1+1")] * 3)
+    Path("data/t_metrics.json").unlink()
+    collated(TRAIN)
+    assert len(read_rows("out/train.jsonl")) == 3
 
 
 def test_a_collation_that_is_stopped_leaves_what_was_there():
@@ -285,7 +315,7 @@ def test_a_place_that_no_file_may_take_keeps_every_file_as_it_was(taken):
     write_rows(Path("out/train.jsonl"), [{"from": "yesterday"}])
     Path(taken).mkdir()
     with pytest.raises(InputError, match=f"{taken} is a folder"):
-        collated(TRAIN, VALIDATION)
+        collated(TRAIN, VALIDATION, overwrite=True)
     assert read_rows("out/train.jsonl") == [{"from": "yesterday"}]
     assert not Path("data/t_metrics.json").exists()
     assert [path.name for path in Path().rglob("*.tmp")] == []

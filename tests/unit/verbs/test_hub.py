@@ -9,7 +9,7 @@ import pytest
 
 from fake_hub import COMMIT, TOKEN, serving_hub
 from rollbook.config.datasets import HuggingFaceSource
-from rollbook.errors import HubError, InputError
+from rollbook.errors import HubError, InputError, OutputExistsError
 from rollbook.verbs.hub import Hub, Publication
 
 ROWS = b'{"a": 1}\n{"a": 2}\n'
@@ -88,7 +88,7 @@ def test_a_revision_is_the_one_that_is_fetched_from(remote, output):
     remote.revisions["a" * 40] = "a" * 40
     assert Hub().fetch_artifact("owner/sums", "train.jsonl", output, revision="v2").commit == "a" * 40
     with pytest.raises(HubError, match=r"owner/sums at v3: HTTP 404"):
-        Hub().fetch_artifact("owner/sums", "train.jsonl", output, revision="v3")
+        Hub().fetch_artifact("owner/sums", "train.jsonl", output, revision="v3", overwrite=True)
 
 
 def test_a_split_in_parts_is_joined_in_their_order(remote, output):
@@ -192,8 +192,24 @@ def test_a_file_that_could_not_be_fetched_leaves_the_earlier_one(remote, output)
     output.write_bytes(b"before\n")
     remote.served = {"train.jsonl": ROWS[:5]}
     with pytest.raises(HubError):
-        Hub().fetch_artifact("owner/sums", "train.jsonl", output)
+        Hub().fetch_artifact("owner/sums", "train.jsonl", output, overwrite=True)
     assert [one.read_bytes() for one in output.parent.iterdir()] == [b"before\n"]
+
+
+def test_an_earlier_file_stays_and_the_hub_is_not_asked_for_its_rows(remote, output):
+    output = output.with_name("train.jsonl")
+    output.parent.mkdir()
+    output.write_bytes(b"before\n")
+    for fetch in (
+        lambda: Hub().fetch_artifact("owner/sums", "train.jsonl", output),
+        lambda: Hub().fetch_split("owner/sums", "train", output),
+        lambda: Hub().fetch_all("owner/sums", output.parent),
+    ):
+        with pytest.raises(OutputExistsError, match=r"train\.jsonl is there already\. Replace it with --overwrite"):
+            fetch()
+    assert (output.read_bytes(), asked_from(remote)) == (b"before\n", [])
+    Hub().fetch_all("owner/sums", output.parent, overwrite=True)
+    assert output.read_bytes() == ROWS
 
 
 def test_a_source_without_a_file_is_the_split_of_its_data_sets_type(remote, output):

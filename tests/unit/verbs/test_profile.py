@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from rollbook.errors import LedgerError
+from rollbook.errors import LedgerError, OutputExistsError
 from rollbook.ledger.paths import (
     agent_metrics_path_for,
     materialized_path_for,
@@ -334,13 +334,18 @@ def test_kept_tasks_are_never_written_over_a_file_of_another_run(tmp_path, taken
         profile([run_at(run)], tmp_path / "p.jsonl", keep="mean>=0", export=tmp_path / taken)
 
 
-def test_kept_tasks_may_be_written_over_those_that_were_kept_before(tmp_path):
+def test_kept_tasks_are_written_over_an_earlier_file_where_that_is_asked_for_alone(tmp_path):
     run = write_run(tmp_path / "r.jsonl", [planned(0, 0)], [row(0, 0, 1.0)])
+    kept = tmp_path / "kept.jsonl"
+    kept.write_bytes(b"mine\n")
+
+    with pytest.raises(OutputExistsError, match=r"kept\.jsonl is there already\. Replace it with --overwrite"):
+        profile([run_at(run)], tmp_path / "r.jsonl", keep="mean>=0", export=kept)
+    assert (kept.read_bytes(), sorted(tmp_path.glob("*_reward_profiling*"))) == (b"mine\n", [])
 
     for _ in range(2):
-        profile([run_at(run)], tmp_path / "r.jsonl", keep="mean>=0", export=tmp_path / "kept.jsonl")
-
-    assert len(lines_of(tmp_path / "kept.jsonl")) == 1
+        profile([run_at(run)], tmp_path / "r.jsonl", keep="mean>=0", export=kept, overwrite=True)
+    assert len(lines_of(kept)) == 1
 
 
 def test_a_row_that_cannot_be_read_any_more_is_named_and_nothing_is_written(tmp_path):
