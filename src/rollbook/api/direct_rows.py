@@ -116,7 +116,7 @@ def _rollout_ids(rows: Iterable[JsonMapping], *, all_named: bool) -> list[str | 
     found: list[str | None] = []
     faults: list[str] = []
     for number, row in enumerate(rows):
-        faults += [f"row {number}: {fault}" for fault in faults_in_routing(row)]
+        faults += [f"row {number}: {fault}" for fault in (*faults_in_routing(row), *_faults_in_attempt(row))]
         try:
             found.append(logical_rollout_id(row))
         except InputError as error:
@@ -129,6 +129,13 @@ def _rollout_ids(rows: Iterable[JsonMapping], *, all_named: bool) -> list[str | 
     if faults:
         raise InputError("\n".join(faults))
     return found
+
+
+def _faults_in_attempt(row: JsonMapping) -> Iterator[str]:
+    """Tell of an episode task whose attempt could not be told from another one by its number."""
+    attempt = row.get(ATTEMPT_INDEX_KEY_NAME)
+    if attempt is not None and not is_index(attempt) and is_materialized(row):
+        yield f"`{ATTEMPT_INDEX_KEY_NAME}` must be a whole number from 0 on; found {attempt!r}"
 
 
 def _addressed(rows: Iterable[JsonObject], directory: Directory, server: str | None) -> Iterator[JsonObject]:

@@ -176,6 +176,13 @@ def episode_row(**more):
     return {"task_id": {"taskset": "t", "task_id": "x"}, "task_input": {}, "_ng_rollout_id": "e"} | more
 
 
+@pytest.mark.parametrize("attempt", [True, -1, "1", 1.5])
+async def test_an_episode_task_whose_attempt_is_no_number_is_refused_before_anything_is_sent(stub, attempt):
+    with pytest.raises(InputError, match="row 1: `_ng_attempt_index` must be a whole number from 0 on; found"):
+        run(stub, [episode_row(), episode_row(_ng_attempt_index=attempt)], environment_server_name=ENVIRONMENT)
+    assert stub.requests == []
+
+
 @pytest.mark.parametrize("reply", [{"reward": 1.0}, {"episode_id": {}, "task_id": {}, "result": {"_ng_perf": 1}}])
 async def test_what_an_episode_server_replied_is_looked_at_only_where_results_are_enriched(stub, reply):
     stub.script = lambda _body: web.json_response(reply)
