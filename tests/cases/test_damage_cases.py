@@ -161,3 +161,15 @@ def test_a_rollout_that_nobody_planned_is_named_by_its_line(played, name):
     said = played.resume(*CALM)
     assert said.code == 5
     assert f"{name}:{line}: rollout 77-0" in said.text
+
+
+@pytest.mark.parametrize("rollout", [(), ("0", "0")])
+def test_explaining_a_run_whose_files_are_damaged_tells_each_place_and_ends_with_5(played, rollout):
+    (played.folder / PLAN).unlink()
+    said = called(["eval", "explain", str(played.output), *rollout])
+    assert said.code == 5
+    assert f"{PLAN}: the run's plan is missing" in said.text
+    told = called(["eval", "explain", str(played.output), *rollout, "--json"])
+    assert [damage["place"].rpartition("/")[2] for damage in json.loads(told.out)["damage"]] == [
+        place for place, _ in places(played)
+    ]

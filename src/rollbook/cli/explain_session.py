@@ -2,6 +2,7 @@
 
 Rules:
 * A rollout that the run does not know is a mistake in the command, and no empty story.
+* Whatever the story is, the exit code is 0; of a run whose files are damaged it is 5, as that of a status is.
 
 Source: collection.md §4.11, §17.1.
 """
@@ -16,26 +17,28 @@ import click
 from rollbook.cli.run_outputs import run_named
 from rollbook.cli.terminal import say, say_json
 from rollbook.records.identity import RolloutKey
-from rollbook.records.story import NotScored, Story
+from rollbook.records.run_status import DONE, VIOLATED, Damage
+from rollbook.records.story import AllNotScored, Story
 from rollbook.report.explain_text import not_scored_json, not_scored_text, story_json, story_text
 
-NotScoredOf = Callable[[Path], Sequence[NotScored]]
+NotScoredOf = Callable[[Path], AllNotScored]
 StoryOf = Callable[[Path, RolloutKey], Story]
 _KEY: Final = re.compile(r"([0-9]+)[- ]([0-9]+)")
 
 
-def show_not_scored(word: str, not_scored: NotScoredOf, *, as_json: bool) -> None:
-    """Print which rollouts of a run are not scored."""
+def show_not_scored(word: str, not_scored: NotScoredOf, *, as_json: bool) -> int:
+    """Print which rollouts of a run are not scored, and return the exit code."""
     output = run_named(word)
-    groups = not_scored(output)
+    found = not_scored(output)
     if as_json:
-        say_json(not_scored_json(output, groups))
+        say_json(not_scored_json(output, found))
     else:
-        say(not_scored_text(output, groups))
+        say(not_scored_text(output, found))
+    return _code(found.damage)
 
 
-def show_story(word: str, rollout: tuple[str, ...], story_of: StoryOf, *, as_json: bool) -> None:
-    """Print the story of one rollout.
+def show_story(word: str, rollout: tuple[str, ...], story_of: StoryOf, *, as_json: bool) -> int:
+    """Print the story of one rollout, and return the exit code.
 
     Raises:
         click.UsageError: words that are no rollout, or a rollout that the run does not know.
@@ -50,6 +53,11 @@ def show_story(word: str, rollout: tuple[str, ...], story_of: StoryOf, *, as_jso
         say_json(story_json(story))
     else:
         say(story_text(story))
+    return _code(story.damage)
+
+
+def _code(damage: Sequence[Damage]) -> int:
+    return VIOLATED if damage else DONE
 
 
 def _key(words: tuple[str, ...]) -> RolloutKey:

@@ -2,6 +2,7 @@
 
 Rules:
 * A chapter says what one line on disk says, and where that line stands; nothing is guessed between two lines.
+* What is wrong with the run's files stands beside what they say.
 
 Source: collection.md §4.11, §17.1.
 """
@@ -9,6 +10,7 @@ Source: collection.md §4.11, §17.1.
 import msgspec
 
 from rollbook.records.identity import RolloutKey
+from rollbook.records.run_status import Damage
 
 
 class Chapter(msgspec.Struct, frozen=True):
@@ -28,6 +30,7 @@ class Story(msgspec.Struct, frozen=True):
     chapters: tuple[Chapter, ...]
     stands: str
     resume: str
+    damage: tuple[Damage, ...] = ()
 
     @property
     def is_known(self) -> bool:
@@ -45,3 +48,10 @@ class NotScored(msgspec.Struct, frozen=True):
     owed: bool
     count: int
     first: tuple[RolloutKey, ...]
+
+
+class AllNotScored(msgspec.Struct, frozen=True):
+    """Every rollout of a run that is not scored, and what is wrong with the run's files."""
+
+    groups: tuple[NotScored, ...]
+    damage: tuple[Damage, ...] = ()

@@ -3,6 +3,7 @@
 Rules:
 * Chapters stand in their order, each with the place of the line that tells it.
 * Rollouts that a resume would treat alike stand together, those that it would run first.
+* What is damaged is told first: nothing that follows it says more than the files that can be read.
 
 Source: collection.md §4.11, §17.1; case RC-61.
 """
@@ -17,10 +18,10 @@ from msgspec.structs import asdict
 
 from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject
-from rollbook.records.run_status import FilePath
-from rollbook.records.story import Chapter, NotScored, Story
+from rollbook.records.run_status import Damage, FilePath
+from rollbook.records.story import AllNotScored, Chapter, NotScored, Story
 from rollbook.report.shapes import VERSION
-from rollbook.report.status_words import item, labelled, number_of, reason_line
+from rollbook.report.status_words import damaged_places, item, labelled, number_of, reason_line
 from rollbook.report.words import shown
 
 _MARGIN: Final = 8
@@ -39,16 +40,19 @@ def story_json(story: Story) -> JsonObject:
         "chapters": [asdict(chapter) for chapter in story.chapters],
         "stands": story.stands,
         "resume": story.resume,
+        "damage": [asdict(damage) for damage in story.damage],
     }
 
 
-def not_scored_text(output: FilePath, groups: Sequence[NotScored]) -> str:
+def not_scored_text(output: FilePath, found: AllNotScored) -> str:
     """Return which rollouts are not scored, by what a resume would do with them."""
-    path = os.fspath(output)
+    path, groups = os.fspath(output), found.groups
     if not groups:
-        return shown(f"Every rollout of {path} is scored.")
+        every = "No rollout of {} is known not to be scored." if found.damage else "Every rollout of {} is scored."
+        return "\n".join([*_damaged(found.damage), shown(every.format(path))])
     return "\n".join(
         [
+            *_damaged(found.damage),
             shown(f"{path}: {number_of(sum(group.count for group in groups), 'rollout')} not scored"),
             *chain.from_iterable(map(_group, _owed_first(groups))),
             "",
@@ -57,19 +61,27 @@ def not_scored_text(output: FilePath, groups: Sequence[NotScored]) -> str:
     )
 
 
-def not_scored_json(output: FilePath, groups: Sequence[NotScored]) -> JsonObject:
+def not_scored_json(output: FilePath, found: AllNotScored) -> JsonObject:
     """Return which rollouts are not scored, for programs."""
     return VERSION | {
         "output": os.fspath(output),
-        "not_scored": sum(group.count for group in groups),
+        "not_scored": sum(group.count for group in found.groups),
         "groups": [
             {"why": group.why, "owed": group.owed, "count": group.count, "first": [_key(key) for key in group.first]}
-            for group in _owed_first(groups)
+            for group in _owed_first(found.groups)
         ],
+        "damage": [asdict(damage) for damage in found.damage],
     }
 
 
+def _damaged(damage: Sequence[Damage]) -> Iterator[str]:
+    if damage:
+        yield from ["DAMAGED", *damaged_places(damage, "  "), ""]
+        yield from ["Do not resume it before its files are mended: what follows may be wrong.", ""]
+
+
 def _story(story: Story) -> Iterator[str]:
+    yield from _damaged(story.damage)
     planned = "" if story.planned else ", which the plan does not hold"
     yield f"Rollout {story.key} (task {story.key.task}, rollout {story.key.rollout}){planned}"
     yield from chain.from_iterable(map(_chapter, story.chapters)) if story.chapters else ["  nothing was written"]

@@ -19,6 +19,7 @@ from rollbook.records.run_status import GroupStatus, RunState, RunStatus, Sessio
 from rollbook.report.status_words import (
     STATES,
     counts_in_words,
+    damaged_places,
     duration,
     item,
     labelled,
@@ -29,7 +30,6 @@ from rollbook.report.status_words import (
 from rollbook.report.words import headline_in_words, shown
 from rollbook.scoring.coverage_text import standing_in_words
 
-DAMAGE_SHOWN: Final = 20
 _MARGIN: Final = 10
 _LONGEST_COMMAND: Final = 500
 
@@ -54,14 +54,7 @@ def _one(status: RunStatus) -> Iterator[str]:
 
 def _damage(status: RunStatus) -> Iterator[str]:
     if status.damage:
-        yield from ["DAMAGED", *_places(status, "  "), ""]
-
-
-def _places(status: RunStatus, margin: str) -> Iterator[str]:
-    for damage in status.damage[:DAMAGE_SHOWN]:
-        yield f"{margin}{shown(damage.place)}: {shown(damage.what)}"
-    if len(status.damage) > DAMAGE_SHOWN:
-        yield f"{margin}and {len(status.damage) - DAMAGE_SHOWN} more places; --json names all"
+        yield from ["DAMAGED", *damaged_places(status.damage, "  "), ""]
 
 
 def _facts(status: RunStatus) -> Iterator[str]:
@@ -167,7 +160,7 @@ def _listed(status: RunStatus) -> list[str]:
     owed = f", {status.coverage.owed} owed" if status.coverage.owed and status.run_elsewhere is None else ""
     owed += "" if status.has_plan else ", no plan"
     state = f"{STATES[status.state].partition(':')[0]}; {standing_in_words(status.coverage)}{owed}"
-    return [shown(os.fspath(status.output)), *item(shown(state)), *_places(status, "    ")]
+    return [shown(os.fspath(status.output)), *item(shown(state)), *damaged_places(status.damage, "    ")]
 
 
 def _sum(statuses: Sequence[RunStatus]) -> Iterator[str]:

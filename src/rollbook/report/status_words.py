@@ -8,14 +8,15 @@ Source: collection.md §9.3; cases RC-61, RC-71.
 """
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from rollbook.records.run_status import RunState
+from rollbook.records.run_status import Damage, RunState
 from rollbook.records.standing import Coverage
 from rollbook.report.words import shown
 
 WIDTH: Final = 80
+DAMAGE_SHOWN: Final = 20
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 
@@ -40,6 +41,14 @@ REASONS: Final[Mapping[str, str]] = {
     "held": "left to a decision: gym eval reverify has kept answers judged, --resubmit runs them again",
 }
 """Why a resume would run a rollout or leave it, in the words of `RunStatus.owed_by` and `not_owed_by`."""
+
+
+def damaged_places(damages: Sequence[Damage], margin: str) -> Iterator[str]:
+    """Yield what is damaged, file and line; of very many places the first ones."""
+    for damage in damages[:DAMAGE_SHOWN]:
+        yield f"{margin}{shown(damage.place)}: {shown(damage.what)}"
+    if len(damages) > DAMAGE_SHOWN:
+        yield f"{margin}and {len(damages) - DAMAGE_SHOWN} more places; --json names all"
 
 
 def law_in_words(coverage: Coverage, *, has_plan: bool = True) -> str:

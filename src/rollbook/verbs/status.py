@@ -40,7 +40,7 @@ from rollbook.records.run_status import (
     not_owed_by,
     owed_by,
 )
-from rollbook.records.story import NotScored, Story
+from rollbook.records.story import AllNotScored, NotScored, Story
 from rollbook.scoring.run_headlines import run_headlines
 from rollbook.verbs.coverage_file import chosen_before
 from rollbook.verbs.story import told
@@ -179,11 +179,12 @@ def story_of(output: Path, key: RolloutKey) -> Story:
     reading = read_run(output)
     standing = reading.history.standings.standing(key, reading.rules)
     story = told(reading.paths, reading.history, standing, alive=reading.is_alive)
+    story = replace(story, damage=reading.damage)
     why = _run_elsewhere(reading.history)
     return replace(story, resume=f"nothing: {why}") if why is not None and standing.is_owed else story
 
 
-def not_scored(output: Path) -> tuple[NotScored, ...]:
+def not_scored(output: Path) -> AllNotScored:
     """Return the rollouts of the run at `output` that are not scored, by what would happen to them."""
     reading = read_run(output)
     found: dict[tuple[str, bool], list[RolloutKey]] = {}
@@ -197,9 +198,8 @@ def not_scored(output: Path) -> tuple[NotScored, ...]:
             counts[why] += 1
             named = found.setdefault(why, [])
             named += [standing.key][: _FIRST_NAMED - len(named)]
-    return tuple(
-        NotScored(why, owed and goes_on, counts[why, owed], tuple(keys)) for (why, owed), keys in found.items()
-    )
+    groups = (NotScored(why, owed and goes_on, counts[why, owed], tuple(keys)) for (why, owed), keys in found.items())
+    return AllNotScored(tuple(groups), reading.damage)
 
 
 def _why(disposition: Disposition) -> tuple[str, bool]:

@@ -15,7 +15,7 @@ from rollbook.clock import SystemClock
 from rollbook.records.identity import RolloutKey
 from rollbook.records.run_status import RunState
 from rollbook.records.standing import Coverage
-from rollbook.records.story import Chapter, NotScored, Story
+from rollbook.records.story import AllNotScored, Chapter, NotScored, Story
 from statuses import damaged, finished, run_of_six
 
 
@@ -141,7 +141,7 @@ def test_a_rollout_that_the_run_does_not_know_is_refused(output):
 
 
 def test_without_a_rollout_those_that_are_not_scored_are_listed(output, capsys):
-    groups = (NotScored("untouched", owed=True, count=2, first=(RolloutKey(0, 0), RolloutKey(0, 1))),)
+    groups = AllNotScored((NotScored("untouched", owed=True, count=2, first=(RolloutKey(0, 0), RolloutKey(0, 1))),))
     show_not_scored(str(output), lambda _: groups, as_json=False)
     assert "A resume would run 2 untouched" in capsys.readouterr().out
     show_not_scored(str(output), lambda _: groups, as_json=True)
@@ -153,7 +153,7 @@ def reading(monkeypatch):
     """Stand in for the verbs that read a run's files."""
 
     def not_scored(output):
-        return (NotScored("untouched", owed=True, count=1, first=(RolloutKey(0, 0),)),)
+        return AllNotScored((NotScored("untouched", owed=True, count=1, first=(RolloutKey(0, 0),)),))
 
     verbs = SimpleNamespace(status_with_headlines=told(run_of_six()), story_of=story_of, not_scored=not_scored)
     monkeypatch.setitem(sys.modules, "rollbook.verbs.status", verbs)

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from rollbook.records.identity import RolloutKey
-from rollbook.records.story import Chapter, NotScored, Story
+from rollbook.records.run_status import Damage
+from rollbook.records.story import AllNotScored, Chapter, NotScored, Story
 from rollbook.report.explain_text import not_scored_json, not_scored_text, story_json, story_text
 
 OUTPUT = Path("my runs/r.jsonl")
@@ -18,6 +21,7 @@ STORY = Story(
     stands="scored by attempt 1",
     resume="leave it: a result stands",
 )
+DAMAGE = (Damage("r_materialized_inputs.jsonl", "the run's plan is missing"),)
 GROUPS = (
     NotScored("settled", owed=False, count=1, first=(RolloutKey(0, 0),)),
     NotScored("retryable", owed=True, count=22, first=tuple(RolloutKey(task, 0) for task in range(1, 21))),
@@ -57,7 +61,7 @@ def test_a_story_in_json_has_the_same_chapters():
 
 
 def test_what_a_resume_would_run_is_listed_first_and_what_is_not_named_is_counted():
-    lines = not_scored_text(OUTPUT, GROUPS).splitlines()
+    lines = not_scored_text(OUTPUT, AllNotScored(GROUPS)).splitlines()
     assert lines[0] == "my runs/r.jsonl: 23 rollouts not scored"
     assert lines[2] == "A resume would run 22 retryable (failed, and the cap leaves another attempt)"
     assert "and 2 more" in " ".join(lines[3:5])
@@ -66,11 +70,30 @@ def test_what_a_resume_would_run_is_listed_first_and_what_is_not_named_is_counte
 
 
 def test_a_run_that_is_scored_throughout_is_told_in_one_line():
-    assert not_scored_text(OUTPUT, ()) == "Every rollout of my runs/r.jsonl is scored."
+    assert not_scored_text(OUTPUT, AllNotScored(())) == "Every rollout of my runs/r.jsonl is scored."
+
+
+def test_a_run_whose_files_are_damaged_is_not_said_to_be_scored_throughout():
+    assert not_scored_text(OUTPUT, AllNotScored((), DAMAGE)).splitlines() == [
+        "DAMAGED",
+        "  r_materialized_inputs.jsonl: the run's plan is missing",
+        "",
+        "Do not resume it before its files are mended: what follows may be wrong.",
+        "",
+        "No rollout of my runs/r.jsonl is known not to be scored.",
+    ]
+
+
+def test_damage_stands_above_a_story_and_beside_it_in_json():
+    story = replace(STORY, damage=DAMAGE)
+    assert story_text(story).splitlines()[:2] == ["DAMAGED", "  r_materialized_inputs.jsonl: the run's plan is missing"]
+    assert story_text(story).endswith(story_text(STORY))
+    for told in (story_json(story), not_scored_json(OUTPUT, AllNotScored(GROUPS, DAMAGE))):
+        assert told["damage"] == [{"place": "r_materialized_inputs.jsonl", "what": "the run's plan is missing"}]
 
 
 def test_the_list_in_json_counts_all_and_names_the_first():
-    told = not_scored_json(OUTPUT, GROUPS)
+    told = not_scored_json(OUTPUT, AllNotScored(GROUPS))
     assert told["not_scored"] == 23
     assert [(group["why"], group["owed"], len(group["first"])) for group in told["groups"]] == [
         ("retryable", True, 20),

@@ -10,8 +10,8 @@ from rollbook.records.headline import Measured
 from rollbook.records.run_status import GroupStatus, RunState
 from rollbook.records.standing import Coverage
 from rollbook.report.status_json import recovery, status_json
-from rollbook.report.status_text import DAMAGE_SHOWN, status_text
-from rollbook.report.status_words import WIDTH, duration, law_in_words
+from rollbook.report.status_text import status_text
+from rollbook.report.status_words import DAMAGE_SHOWN, WIDTH, duration, law_in_words
 from rollbook.scoring.headline import headline_of
 from statuses import OUTPUT, SIX, damaged, finished, run_of_six
 

@@ -194,6 +194,6 @@ def test_the_status_of_an_import_says_what_it_is_and_tells_nobody_to_go_on(tmp_p
     assert exit_code(status, require_complete=True) == 4
     assert "No resume goes on with it: its rollouts were imported from inspect_ai" in text
     assert "--resume" not in text
-    assert not any(group.owed for group in not_scored(tmp_path / "r.jsonl"))
-    untouched = next(group.first[0] for group in not_scored(tmp_path / "r.jsonl") if group.why == "untouched")
+    assert not any(group.owed for group in not_scored(tmp_path / "r.jsonl").groups)
+    untouched = next(group.first[0] for group in not_scored(tmp_path / "r.jsonl").groups if group.why == "untouched")
     assert story_of(tmp_path / "r.jsonl", untouched).resume.startswith("nothing: its rollouts were imported")

@@ -28,7 +28,7 @@ def test_what_records_name_is_counted_and_nothing_is_called_damaged(tmp_path):
     assert "3 recorded, no plan, = 2 scored" in status_text([status])
     assert "there is no plan: what was not recorded is not known" in status_text([status])
     assert status_json([status], require_complete=False)["runs"][0]["has_plan"] is False
-    assert [(one.why, one.count) for one in not_scored(tmp_path / "r.jsonl")] == [("retryable", 1)]
+    assert [(one.why, one.count) for one in not_scored(tmp_path / "r.jsonl").groups] == [("retryable", 1)]
 
 
 @pytest.mark.parametrize(("failures", "code"), [([], 0), ([failed(2, _ng_failure_terminal=True)], 0), ([failed(2)], 3)])
