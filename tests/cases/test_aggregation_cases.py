@@ -128,10 +128,9 @@ def test_parts_of_a_dataset_come_to_the_same_numbers_as_one_run_of_it(tmp_path):
 
 
 def test_rc_02_the_last_row_of_a_shard_that_lacks_only_its_newline_is_aggregated_like_any_other(tmp_path):
-    rewards = {(0, 0): 1.0, (2, 0): 0.0, (1, 0): 1.0}
-    rows = [scored(*key, reward) for key, reward in rewards.items()]
+    rows = [scored(0), scored(2, 0.0), scored(1)]
     for name, end in (("whole", b"\n"), ("cut", b"")):
-        (tmp_path / f"{name}.jsonl").write_bytes(lines(*rows).removesuffix(b"\n") + end)
+        (tmp_path / f"{name}.jsonl").write_bytes(lines(rows).removesuffix(b"\n") + end)
         answer = aggregate(tmp_path / f"{name}.jsonl", tmp_path / name / "r.jsonl", "--no-health-check")
         assert answer.code == 0, answer.text
     one, two = (tmp_path / name / "r.jsonl" for name in ("whole", "cut"))

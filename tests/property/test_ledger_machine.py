@@ -61,7 +61,6 @@ class LedgerMachine(RuleBasedStateMachine):
         self.session = 0
         self.ledger = None
         self.in_flight = {}
-        self.on_repair = []
         self.rules = Rules(CAP)
         self.written = {}
         self.charged = Counter()
@@ -79,9 +78,6 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.ledger)
     @rule(release=st.booleans(), timeouts=st.booleans(), omitted=st.booleans())
     def resume(self, release, timeouts, omitted):
-        for happened in self.on_repair:
-            happened()
-        self.on_repair = []
         Run(self.paths, self.clock).repair()
         self.session += 1
         self.rules = Rules(CAP, timeouts, release, APPROVED, self.session)
@@ -232,10 +228,8 @@ class LedgerMachine(RuleBasedStateMachine):
         end = 0
         for line, happened in zip(lines, filter(None, told), strict=True):
             end += len(line)
-            if kept >= end:
+            if kept >= end - 1:
                 happened()
-            elif kept == end - 1:
-                self.on_repair.append(happened)
 
     # What is done to the files between two sessions.
 

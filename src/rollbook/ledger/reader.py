@@ -1,7 +1,8 @@
 """A run's files → lines and records, in the order in which they were written.
 
 Rules:
-* A line without its newline was not committed and is no record.
+* A last line that is whole JSON and lacks its newline alone is a line, as it is where a run goes on: its text is given
+  with a newline, and its length without. Any other line without its newline was not committed and is no record.
 * Lines of white space are nobody's record; neither are a byte-order mark and CRLF, which editors put in.
 * A huge line is read in pieces, without the values that nothing decides by. A plan's lines are sent and compared: where
   they are more than counted, they are read as they stand.
@@ -17,6 +18,7 @@ from typing import BinaryIO, Final, NamedTuple
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.projection import BOM, TopLevelProjector
+from rollbook.ledger.tail import is_whole_row
 from rollbook.records.keys import BULKY_KEYS
 from rollbook.records.place import Block, File, Place
 from rollbook.records.reading import UNREADABLE, read_row
@@ -121,7 +123,7 @@ def _lines(path: Path, limit: int | None, rest: _Rest) -> Iterator[PlainLine]:
 
 
 def _decisive_rest(file: BinaryIO, start: bytes) -> tuple[bytes, int]:
-    """Return a long line without its bulky values, and its whole length; nothing when it never ends."""
+    """Return a long line without its bulky values, and its whole length; nothing of one that was never committed."""
     projector, length = TopLevelProjector(BULKY_KEYS), len(start)
     projector.feed(start)
     for piece in _further(file):
@@ -129,11 +131,11 @@ def _decisive_rest(file: BinaryIO, start: bytes) -> tuple[bytes, int]:
         length += len(piece)
         if piece[-1] == _NEWLINE:
             return projector.result(), length
-    return b"", 0
+    return _unterminated(projector.result(), length)
 
 
 def _whole_rest(file: BinaryIO, start: bytes) -> tuple[bytes, int]:
-    """Return a long line and its length; nothing when it never ends. In memory it is there once."""
+    """Return a long line and its length; nothing of one that was never committed. In memory it is there once."""
     length = len(start)
     begin = file.tell() - length
     for piece in _further(file):
@@ -141,7 +143,13 @@ def _whole_rest(file: BinaryIO, start: bytes) -> tuple[bytes, int]:
         if piece[-1] == _NEWLINE:
             file.seek(begin)
             return file.read(length), length
-    return b"", 0
+    file.seek(begin)
+    return _unterminated(file.read(length), length)
+
+
+def _unterminated(line: bytes, length: int) -> tuple[bytes, int]:
+    """Return the last line of a file with the newline that it lacks, where it lacks nothing else."""
+    return (line + b"\n", length) if is_whole_row(line.removeprefix(BOM)) else (b"", 0)
 
 
 def _further(file: BinaryIO) -> Iterator[bytes]:
@@ -159,7 +167,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         while line := file.readline():
             number += 1
             line = line.removeprefix(BOM) if number == 1 else line
-            if line.endswith(b"\n") and not line.isspace():
+            if not line.isspace() and (line.endswith(b"\n") or is_whole_row(line)):
                 line = line.rstrip(b"\r\n")  # in its place: of a huge row there is one copy
                 yield number, line
 
@@ -200,7 +208,8 @@ def payload_at(path: Path, place: Place) -> bytes:
     with path.open("rb") as file:
         file.seek(place.offset)
         raw = file.read(place.length)
-    if len(raw) != place.length or not raw.endswith(b"\n") or b"\n" in raw[:-1]:
+        end = raw[-1:] if raw.endswith(b"\n") else file.read(1)
+    if len(raw) != place.length or end not in {b"", b"\n"} or b"\n" in raw[:-1]:
         raise LedgerError(f"{path}:{place.line}: the file was replaced while it was read; read it again")
     return (raw if place.offset else raw.removeprefix(BOM)).rstrip()
 

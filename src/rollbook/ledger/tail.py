@@ -43,7 +43,7 @@ def repair_tail(path: Path) -> TailRepair | None:
         start, tail = _unterminated(file.fileno())
         if not tail:
             return None
-        if _is_json(tail):
+        if is_whole_row(tail):
             os.lseek(file.fileno(), 0, os.SEEK_END)
             os.write(file.fileno(), b"\n")
             os.fsync(file.fileno())
@@ -57,7 +57,7 @@ def whole_bytes(path: Path) -> int:
         return 0
     with path.open("rb") as file:
         start, tail = _unterminated(file.fileno())
-    return start + len(tail) + 1 if tail and _is_json(tail) else start
+    return start + len(tail) + 1 if tail and is_whole_row(tail) else start
 
 
 def torn_of(path: Path) -> Path:
@@ -97,7 +97,8 @@ def _unterminated(descriptor: int) -> tuple[int, bytes]:
     return 0, tail
 
 
-def _is_json(tail: bytes) -> bool:
+def is_whole_row(tail: bytes) -> bool:
+    """Whether what follows the last newline of a file is a row that lacks its newline alone."""
     try:
         return isinstance(msgspec.json.decode(not_too_deep(tail)), dict)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

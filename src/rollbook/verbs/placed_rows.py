@@ -3,6 +3,7 @@
 Rules:
 * What is read ahead is bounded; a line that does not follow the one before it is read alone.
 * Lines that lie near each other are read together, where little else lies between them.
+* A line that lacks its newline, as the last one of a file may, is returned with it.
 """
 
 import os
@@ -38,7 +39,7 @@ class PlacedRows:
             self._piece, self._begins, start = os.pread(self._file, wanted, offset), offset, 0
         self._follows = offset + length
         line = self._piece[start : start + length]
-        return line if offset else line.removeprefix(BOM)
+        return _ended(line if offset else line.removeprefix(BOM))
 
     def pieces(self, offsets: Sequence[int], lengths: Sequence[int]) -> Iterator[list[bytes]]:
         """Yield the lines at these places in this order, as many at a time as are held together."""
@@ -57,7 +58,8 @@ class PlacedRows:
         lines = [
             text[offset - begin : offset - begin + length] for offset, length in zip(offsets, lengths, strict=True)
         ]
-        return lines if begin else [line.removeprefix(BOM) for line in lines]
+        lines = lines if begin else [line.removeprefix(BOM) for line in lines]
+        return lines if text.endswith(b"\n") else [_ended(line) for line in lines]
 
     def close(self) -> None:
         """Close the file."""
@@ -70,3 +72,7 @@ class PlacedRows:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _ended(line: bytes) -> bytes:
+    return line if line.endswith(b"\n") else line + b"\n"

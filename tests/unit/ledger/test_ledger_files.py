@@ -77,10 +77,12 @@ def test_a_tail_longer_than_a_chunk_is_found(tmp_path):
     assert path.read_bytes() == b'{"a":1}\n'
 
 
-def test_an_unterminated_line_is_no_record(tmp_path):
+def test_an_unterminated_line_is_no_record_unless_it_lacks_its_newline_alone(tmp_path):
     path = tmp_path / "r.jsonl"
-    path.write_bytes(b'{"a":1}\n \n{"b":2}')
+    path.write_bytes(b'{"a":1}\n \n{"b":2')
     assert list(read_lines(path)) == [(1, b'{"a":1}')]
+    path.write_bytes(b'{"a":1}\n \n{"b":2}')
+    assert list(read_lines(path)) == [(1, b'{"a":1}'), (3, b'{"b":2}')]
 
 
 def test_a_committed_line_that_is_no_record_is_named(paths):

@@ -5,7 +5,16 @@ import pytest
 
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import payload_at, plain_blocks, plain_lines, read_lines, read_records, scan, scan_whole, whole_lines
+from rollbook.ledger.reader import (
+    payload_at,
+    plain_blocks,
+    plain_lines,
+    read_lines,
+    read_records,
+    scan,
+    scan_whole,
+    whole_lines,
+)
 from rollbook.records.place import File, Place
 
 BOM = b"\xef\xbb\xbf"
