@@ -77,7 +77,7 @@ def command(context: click.Context, /, **given: Any) -> int:
     say which. Rollouts are told apart by server, task and repeat.
 
     Exit code: 0; 1 when shards cannot be aggregated together or a server gave no metrics; 4 with --require-complete
-    when not everything is scored.
+    when not everything is scored; 5 when a file is damaged or a result is in no plan.
     """
     from rollbook.cli.loading import loading  # noqa: PLC0415  paid for by this verb alone
 

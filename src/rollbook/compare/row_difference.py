@@ -4,12 +4,13 @@ Rules:
 * Every task weighs the same, whatever its repeats: the mean of a side is the mean of its tasks' means.
 * A difference never stands without the coverage of both sides, and the bounds between which it would lie if what is
   known to be missing had been all 0 or all 1.
-* A difference that is too large for a float is infinite, never absent.
+* A difference that is too large for a float is infinite, never absent; one that rounding alone makes is 0.
 
 Source: collection.md §9.2.
 """
 
 import math
+import sys
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from rollbook.scoring.spread import mean
 ALPHA: Final = 0.05
 MIN_COVERAGE: Final = 0.95
 _LISTED: Final = 20
+_ROUNDED: Final = 2 * sys.float_info.epsilon
+"""Of the means of two sides, what the means of their tasks may lose together to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +115,15 @@ def row_difference(
     worths = _Worth(baseline, ours), _Worth(candidate, theirs)
     within_unit = all(worth.is_bounded for worth in worths)
     interval = difference_interval(differences, level=1 - alpha, seed=seed, within_unit=within_unit)
+    before, after = (mean(array("d", (means[at] for means in pairs.means()))) for at in (0, 1))
     return RowDifference(
         baseline=ours,
         candidate=theirs,
         paired=_counts(baseline, candidate, pairing),
         scored_pairs=len(pairs),
-        baseline_mean=_times(unit, mean(array("d", (before for before, _ in pairs.means())))),
-        candidate_mean=_times(unit, mean(array("d", (after for _, after in pairs.means())))),
-        difference=_times(unit, mean(differences)),
+        baseline_mean=_times(unit, before),
+        candidate_mean=_times(unit, after),
+        difference=_times(unit, _beyond_rounding(mean(differences), before, after)),
         standard_error=_times(unit, error),
         interval=Interval(_times(unit, interval.low), _times(unit, interval.high), interval.how),
         bounds=_bounds(*worths, pairing) if within_unit else None,
@@ -132,6 +136,12 @@ def row_difference(
 
 def _detectable(error: float | None, tasks: int, alpha: float) -> float | None:
     return None if error is None else minimum_detectable_effect(error, tasks, alpha=alpha)
+
+
+def _beyond_rounding(difference: float | None, before: float | None, after: float | None) -> float | None:
+    if difference is None or before is None or after is None:
+        return difference
+    return difference if abs(difference) > _ROUNDED * (abs(before) + abs(after)) else 0.0
 
 
 def _times(unit: float, value: float | None) -> float | None:

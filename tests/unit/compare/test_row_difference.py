@@ -35,6 +35,16 @@ def test_every_task_weighs_the_same_whatever_its_repeats():
     assert (found.baseline.few, found.baseline.many) == (1, 4)
 
 
+def test_means_that_are_equal_differ_by_nothing_although_the_means_of_their_tasks_are_rounded():
+    found = compared(side(of(1.0, 1.0, 0.0), of(1.0, 0.0, 0.0)), side(of(1.0, 1.0, 0, 0, 0), of(1.0, 1.0, 1.0, 0, 0)))
+    assert (2 / 5 - 2 / 3) + (3 / 5 - 1 / 3) != 0
+    assert (found.baseline_mean, found.candidate_mean, found.difference) == (0.5, 0.5, 0.0)
+
+
+def test_a_difference_that_is_small_and_no_rounding_stays():
+    assert compared(side(of(1e-12), of(0.0)), side(of(3e-12), of(0.0))).difference == pytest.approx(1e-12)
+
+
 def test_what_is_not_scored_is_counted_and_never_zero():
     found = compared(side(of(1.0, "masked"), of(1.0)), side(of(1.0, "missing"), of("failed (x)")))
     assert found.scored_pairs == 1
