@@ -10,21 +10,20 @@ Source: servers.md §3.2, §3.5, §3.6.
 """
 
 from collections.abc import Awaitable, Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from fastapi import FastAPI, Request
-from fastapi.encoders import jsonable_encoder
-from fastapi.exceptions import ResponseValidationError
-from fastapi.responses import JSONResponse, Response
-from fastapi.utils import is_body_allowed_for_status_code
+from fastapi.responses import Response
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic_core import from_json
-from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rollbook.servers.correlation import (
     ROLLOUT_ID_HEADER_BYTES,
+    RolloutContext,
     RolloutContextMiddleware,
     enter,
     named_context,
@@ -32,7 +31,8 @@ from rollbook.servers.correlation import (
     within,
 )
 from rollbook.servers.deadline import DEADLINE_HEADER_BYTES, DeadlineMiddleware
-from rollbook.servers.direct.plain_routes import Field, PlainRoute, plain_routes
+from rollbook.servers.direct.plain_routes import PlainRoute, plain_routes
+from rollbook.servers.direct.whole_replies import RawHeaders, Unsent, WholeReply, reply_of, send_reply
 from rollbook.servers.errors_replies import ErrorReplies, Raised, raising
 from rollbook.servers.middleware import (
     IN_PROCESS_EXTENSION,
@@ -54,11 +54,7 @@ _PLAIN: Final = "rollbook.plain"
 _CONTENT_TYPE: Final = b"content-type"
 _COOKIE: Final = b"cookie"
 _JSON_TYPE: Final = b"application/json"
-_JSON_HEADER: Final = (_CONTENT_TYPE, _JSON_TYPE)
-_OK: Final = 200
 
-RawHeaders = list[tuple[bytes, bytes]]
-_WHOLE_REPLIES: Final = frozenset({Response, JSONResponse})
 
 Layer = TypeVar("Layer", DeadlineMiddleware, ErrorReplies, SignedSessions)
 
@@ -122,39 +118,49 @@ class DirectWay:
             return self.served(scope, receive, send)
         return self._watched(scope, receive, send)
 
-    async def served(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def served(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve one POST, whose client's going is somebody else's affair."""
         said = dict(scope["headers"])
         context, path = named_context(scope["path"], said.get(ROLLOUT_ID_HEADER_BYTES))
         route = self._routes.get(path)
         if route is None or scope.get("root_path") or len(said) < len(scope["headers"]):
-            await self._layers(scope, receive, send)
-            return
+            return self._layers(scope, receive, send)
+        asked = _Asked(route, context, path, said)
         exchange = _unwrapped(scope, receive, send)
-        body: bytes | None
         if exchange is None:
-            body, messages = await _whole_body(receive)
-            receive = _Replayed(messages, receive)
-        else:
-            body = exchange.body
-        given = None if body is None else _validated(route, said.get(_CONTENT_TYPE, b""), body)
+            return self._received(asked, scope, receive, send)
+        given = _validated(route, said.get(_CONTENT_TYPE, b""), exchange.body)
+        if given is None:
+            return self._layers(scope, receive, send)
+        enter(context)
+        self._complete(scope, asked)
+        return self._within(_Plain(asked, given, exchange.body, exchange), scope, receive, send)
+
+    async def _received(self, asked: "_Asked", scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request of which the body is still to come."""
+        body, messages = await _whole_body(receive)
+        receive = _Replayed(messages, receive)
+        given = None if body is None else _validated(asked.route, asked.said.get(_CONTENT_TYPE, b""), body)
         if body is None or given is None:
             await self._layers(scope, receive, send)
             return
-        inner = dict(scope) if exchange is None else scope
-        inner["path_params"] = {}
-        if path != inner["path"]:
-            inner["path"], inner["raw_path"] = path, path.encode()
-            inner["path_params"] = path_params_of(context)
-        inner["router"], inner["route"], inner["endpoint"] = self._router, route.route, route.call
-        plain = _Plain(route, given, body, said.get(_COOKIE), exchange)
-        serve = self._layered if DEADLINE_HEADER_BYTES in said else self._at_once
-        if exchange is not None:
-            enter(context)
-            await serve(plain, inner, receive, send)
-            return
-        with within(context):
-            await serve(plain, inner, receive, send)
+        inner = dict(scope)
+        self._complete(inner, asked)
+        with within(asked.context):
+            await self._within(_Plain(asked, given, body, None), inner, receive, send)
+
+    def _complete(self, scope: Scope, asked: "_Asked") -> None:
+        """Put into `scope` what the router puts there."""
+        scope["path_params"] = {}
+        if asked.path != scope["path"]:
+            scope["path"], scope["raw_path"] = asked.path, asked.path.encode()
+            scope["path_params"] = path_params_of(asked.context)
+        scope["router"], scope["route"], scope["endpoint"] = self._router, asked.route.route, asked.route.call
+
+    def _within(self, plain: "_Plain", scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Serve a plain request, within the layers from the beginning where it says how much time there is."""
+        serve = self._layered if DEADLINE_HEADER_BYTES in plain.asked.said else self._at_once
+        return serve(plain, scope, receive, send)
 
     async def _layered(self, plain: "_Plain", scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request within the layers that tell what goes wrong."""
@@ -167,64 +173,49 @@ class DirectWay:
     async def _at_once(self, plain: "_Plain", scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request that says no time; the layers are asked only where there is something to tell."""
         raised = Raised()
-        reply: _Whole | ASGIApp = raised.again
+        reply: WholeReply | ASGIApp = raised.again
         headers: RawHeaders = []
         came = False
         with raised:
-            came = self._sessions is not None and self._sessions.opened(scope, plain.cookies)
-            reply = await _answer(plain, scope, receive)
+            came = self._sessions is not None and self._sessions.opened(scope, plain.asked.said.get(_COOKIE))
+            extra = _arguments_added(plain, scope, receive)
+            reply = reply_of(plain.asked.route, await plain.asked.route.call(**plain.given), extra)
             headers = self._signed(reply, scope, came=came)
-        if isinstance(reply, _Whole) and raised.error is None:
-            await _sent(reply, headers, plain.exchange, send)
+        if isinstance(reply, WholeReply) and raised.error is None:
+            if plain.exchange is None or reply.background is not None:
+                await send_reply(reply, headers, send)
+            else:
+                plain.exchange.answer(reply.status, headers, reply.body)
             return
-        rest = raised.again if isinstance(reply, _Whole) else reply
-        await self._layered(plain._replace(rest=rest, came=came), scope, receive, send)
+        rest = raised.again if isinstance(reply, WholeReply) else reply
+        await self._layered(replace(plain, rest=rest, came=came), scope, receive, send)
 
     async def _in_session(self, scope: Scope, receive: Receive, send: Send) -> None:
         plain: _Plain = scope[_PLAIN]
         came, rest = plain.came, plain.rest
         if rest is None:
-            came = self._sessions is not None and self._sessions.opened(scope, plain.cookies)
+            came = self._sessions is not None and self._sessions.opened(scope, plain.asked.said.get(_COOKIE))
+            extra = _arguments_added(plain, scope, receive)
             try:
-                reply = await _answer(plain, scope, receive)
+                reply = reply_of(plain.asked.route, await plain.asked.route.call(**plain.given), extra)
             except self._handled as error:
                 rest = raising(error)
             else:
-                if isinstance(reply, _Whole):
-                    await _sent(reply, self._signed(reply, scope, came=came), plain.exchange, send)
+                if isinstance(reply, WholeReply):
+                    await send_reply(reply, self._signed(reply, scope, came=came), send)
                     return
                 rest = reply
         if self._sessions is not None:
             send = _Signing(scope, send, self._sessions, came=came).send
         await ExceptionMiddleware(rest, self._handlers)(scope, receive, send)
 
-    def _signed(self, reply: "_Whole | ASGIApp", scope: Scope, *, came: bool) -> RawHeaders:
+    def _signed(self, reply: "WholeReply | ASGIApp", scope: Scope, *, came: bool) -> RawHeaders:
         """Return the headers of a whole reply, with the session's cookie."""
-        if not isinstance(reply, _Whole):
+        if not isinstance(reply, WholeReply):
             return []
         if self._sessions is None:
             return reply.headers
         return self._sessions.closed(reply.headers, scope["session"], came=came)
-
-
-class _Whole(NamedTuple):
-    """A reply that is whole, and what is to be done after it."""
-
-    status: int
-    headers: RawHeaders
-    body: bytes
-    background: BackgroundTask | None = None
-
-
-async def _sent(reply: _Whole, headers: RawHeaders, exchange: WholeExchange | None, send: Send) -> None:
-    """Send a reply; one without work to be done after it goes to a caller of this process at once."""
-    if exchange is not None and reply.background is None:
-        exchange.answer(reply.status, headers, reply.body)
-        return
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    await send({"type": "http.response.body", "body": reply.body})
-    if reply.background is not None:
-        await reply.background()
 
 
 def _layer(app: FastAPI, kind: type[Layer], inside: ASGIApp) -> Layer | None:
@@ -233,13 +224,21 @@ def _layer(app: FastAPI, kind: type[Layer], inside: ASGIApp) -> Layer | None:
     return next((layer for layer in made if isinstance(layer, kind)), None)
 
 
-class _Plain(NamedTuple):
-    """A plain route's call, as far as it is known before the handler runs."""
+class _Asked(Struct, frozen=True):
+    """What a request to a plain route says before its body; `said` are its headers."""
 
     route: PlainRoute
+    context: RolloutContext | None
+    path: str
+    said: Mapping[bytes, bytes]
+
+
+class _Plain(Struct, frozen=True):
+    """A plain route's call, as far as it is known before the handler runs."""
+
+    asked: _Asked
     given: dict[str, Any]
     body: bytes
-    cookies: bytes | None
     exchange: WholeExchange | None
     rest: ASGIApp | None = None
     """What is left to do when the handler has run."""
@@ -290,8 +289,8 @@ class _WholeRequest(Request):
 def _unwrapped(scope: Scope, receive: Receive, send: Send) -> WholeExchange | None:
     """Return the whole exchange that a request is, if both of its ends are the exchange's own."""
     exchange: WholeExchange | None = scope.get(WHOLE_EXCHANGE)
-    ends = (getattr(receive, "__self__", None), getattr(send, "__self__", None))
-    return exchange if ends == (exchange, exchange) else None
+    is_whole = getattr(receive, "__self__", None) is exchange and getattr(send, "__self__", None) is exchange
+    return exchange if is_whole else None
 
 
 async def _whole_body(receive: Receive) -> tuple[bytes | None, list[Message]]:
@@ -336,56 +335,12 @@ def _validated(route: PlainRoute, content_type: bytes, body: bytes) -> dict[str,
     return None
 
 
-async def _answer(plain: _Plain, scope: Scope, receive: Receive) -> "_Whole | Response":
-    """Call the handler of a plain route, and return the reply."""
-    route, arguments = plain.route, plain.given
-    extra: Response | None = None
+def _arguments_added(plain: _Plain, scope: Scope, receive: Receive) -> Response | None:
+    """Give a handler the other arguments that it takes; return the response that it may write on, if it takes one."""
+    route, arguments = plain.asked.route, plain.given
     if route.request_name is not None:
         arguments[route.request_name] = _WholeRequest(scope, receive, plain.body)
-    if route.response_name is not None:
-        extra = arguments[route.response_name] = _Unsent()
-    answer = await route.call(**arguments)
-    if not isinstance(answer, Response):
-        return _reply(route, answer, extra)
-    return _whole(answer) if type(answer) in _WHOLE_REPLIES else answer
-
-
-class _Unsent(Response):
-    """What a handler may write on, before anything is known of the reply."""
-
-    def __init__(self) -> None:
-        self.status_code = None  # type: ignore[assignment]  # nobody has set one yet
-        self.background = None
-        self.body = b""
-        self.raw_headers = []
-
-
-def _whole(reply: Response) -> _Whole:
-    return _Whole(reply.status_code, reply.raw_headers, bytes(reply.body), reply.background)
-
-
-def _reply(route: PlainRoute, answer: object, extra: Response | None) -> _Whole:
-    """Return the reply for what a handler returned; `extra` is the response that it may have written on."""
-    writer = route.reply_writers.get(type(answer))
-    if writer is not None:
-        body = writer.to_json(answer, by_alias=True)
-    elif route.reply is None:
-        body = bytes(JSONResponse(jsonable_encoder(answer)).body)
-    else:
-        body = _reply_body(route.reply, answer)
-    if extra is None or extra.status_code is None:
-        headers = [(b"content-length", b"%d" % len(body)), _JSON_HEADER]
-        return _Whole(_OK, headers if extra is None else headers + extra.raw_headers, body)
-    reply = Response(body, extra.status_code, media_type="application/json")
-    if not is_body_allowed_for_status_code(extra.status_code):
-        reply.body = b""
-    reply.raw_headers += extra.raw_headers
-    return _whole(reply)
-
-
-def _reply_body(field: Field, answer: object) -> bytes:
-    """Return as JSON what a handler returned, which is to be a value of the route's reply."""
-    value, errors = field.validate(answer, {}, loc=("response",))
-    if errors:
-        raise ResponseValidationError(errors=errors, body=answer)
-    return field.serialize_json(value)
+    if route.response_name is None:
+        return None
+    extra = arguments[route.response_name] = Unsent()
+    return extra

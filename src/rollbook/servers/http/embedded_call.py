@@ -16,10 +16,11 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, MutableSet
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import unquote
 
 from aiohttp import ClientPayloadError, SocketTimeoutError
+from msgspec import Struct
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rollbook.servers.http.embedded_response import EmbeddedResponse, RawHeaders
@@ -50,7 +51,7 @@ _BROKEN: Final = (500, [(b"content-type", b"text/plain; charset=utf-8")], b"Inte
 RawPairs = tuple[tuple[bytes, bytes], ...]
 
 
-class EmbeddedRequest(NamedTuple):
+class EmbeddedRequest(Struct, frozen=True):
     """What one call says. `target` is path and query as they stand in the URL; header names are in lower case.
 
     `raw` are the headers as they are sent, where the caller knows them already.
