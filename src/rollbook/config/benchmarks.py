@@ -102,7 +102,7 @@ def _dataset(dataset: BenchmarkDatasetConfig) -> BenchmarkDataset:
     return BenchmarkDataset(
         dataset.name,
         Path(dataset.jsonl_fpath),
-        Path(dataset.prepare_script),
+        dataset.prepare_script,
         None if dataset.prompt_config is None else Path(dataset.prompt_config),
         dataset.num_repeats,
         tuple(dataset.prepare_dependencies),

@@ -10,6 +10,7 @@ Source: servers.md §1.9.
 import functools
 import warnings
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, TypeAdapter, model_validator
@@ -86,7 +87,7 @@ class DatasetConfig(_Entry):
     """A train, validation or example data set."""
 
     type: Literal["train", "validation", "example"]
-    prepare_script: str | None = None
+    prepare_script: Path | None = None
     source: Source | None = None
     gitlab_identifier: GitlabIdentifier | None = None
     huggingface_identifier: HuggingFaceIdentifier | None = None
@@ -131,7 +132,7 @@ class BenchmarkDatasetConfig(_Entry):
     """A benchmark data set, which its prepare script writes; `agent` pins the agent that runs it."""
 
     type: Literal["benchmark"]
-    prepare_script: str
+    prepare_script: Path
 
 
 AnyDatasetConfig = Annotated[DatasetConfig | BenchmarkDatasetConfig, Field(discriminator="type")]

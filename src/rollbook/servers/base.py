@@ -96,6 +96,14 @@ class SimpleServer(BaseServer):
         app.user_middleware = [added for added in app.user_middleware if not _reads_prefixes(added.cls)]
         app.add_middleware(RolloutContextMiddleware)
 
+    def setup_exception_middleware(self, app: FastAPI) -> None:
+        """Answer what a handler raises with an error reply."""
+        install_error_replies(app, self.session_middleware_key)
+
+    def setup_cancellation_middleware(self, app: FastAPI) -> None:
+        """Cancel a handler whose client has gone."""
+        app.add_middleware(ClientDisconnectCancellationMiddleware)
+
     def finish_webserver(self, app: FastAPI) -> None:
         """Add to the routes that `setup_webserver` made, before the health routes; a hook that does nothing here."""
 
@@ -113,8 +121,8 @@ class SimpleServer(BaseServer):
         install_health_routes(app)
         self.setup_rollout_context_middleware(app)
         app.add_middleware(DeadlineMiddleware, boundary=boundary_of(app))
-        install_error_replies(app, self.session_middleware_key)
-        app.add_middleware(ClientDisconnectCancellationMiddleware)
+        self.setup_exception_middleware(app)
+        self.setup_cancellation_middleware(app)
         install_direct_way(app)
         return app
 

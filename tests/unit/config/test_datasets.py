@@ -1,5 +1,7 @@
 """Dataset entries: licences, sources, kinds."""
 
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
@@ -87,3 +89,10 @@ def test_an_instance_shows_its_address():
     settings = {"entrypoint": "app.py", "host": "h", "port": 7, "num_workers": 3}
     instance = ServerInstanceConfig("c", "resources_servers", "colours", settings)
     assert (instance.host, instance.port, instance.num_workers, instance.datasets) == ("h", 7, 3, ())
+
+
+def test_the_script_that_writes_a_data_set_is_a_path_and_told_as_text():
+    given = {"name": "d", "type": "example", "jsonl_fpath": "d.jsonl", "prepare_script": "environments/d/prepare.py"}
+    read = DatasetConfig.model_validate(given)
+    assert read.prepare_script == Path("environments/d/prepare.py")
+    assert read.model_dump(mode="json")["prepare_script"] == "environments/d/prepare.py"

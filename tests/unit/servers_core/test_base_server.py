@@ -4,7 +4,9 @@ import pickle
 from typing import Any
 from unittest.mock import MagicMock
 
+import httpx
 import pytest
+from fastapi import FastAPI
 from pydantic import PrivateAttr
 
 from rollbook.config.types import BaseRunServerInstanceConfig
@@ -174,3 +176,19 @@ async def test_a_cookie_signed_by_another_instance_opens_no_session():
         first, reply = await session_id(url)
     async with in_process(probe("two").build_app()) as url:
         assert (await session_id(url, cookies={"Probe___two": reply.cookies["Probe___one"].value}))[0] != first
+
+
+async def test_an_application_of_ones_own_is_given_the_same_error_replies():
+    config = BaseRunServerInstanceConfig(host="nowhere", port=1, entrypoint="", name="x")
+    server = Probe(config=config, server_client=MagicMock(spec=ServerClient))
+    app = FastAPI()
+    server.setup_exception_middleware(app)
+    server.setup_cancellation_middleware(app)
+
+    @app.get("/boom")
+    async def boom() -> None:
+        raise RuntimeError("boom")
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as caller:
+        reply = await caller.get("/boom")
+    assert (reply.status_code, "boom" in reply.text) == (500, True)

@@ -386,3 +386,13 @@ def test_a_retry_window_is_positive(window):
         BaseResponsesAPIAgentConfig(
             host="h", port=1, entrypoint="", name="a", session_close_retry_window_seconds=window
         )
+
+
+@pytest.mark.parametrize(
+    ("kept", "read"), [({}, None), ({"agent_session_id": "a1"}, "a1"), ({"agent_session_id": 7}, None)]
+)
+def test_a_session_is_named_by_text_and_by_nothing_else(kept, read):
+    config = BaseResponsesAPIAgentConfig(host="h", port=1, entrypoint="app.py", name="agent")
+    agent = Remembering(config=config, server_client=ServerClient.model_construct())
+    request = Request({"type": "http", "headers": [], "session": kept})
+    assert agent._agent_session_id_from_request(request) == read

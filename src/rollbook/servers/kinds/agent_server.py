@@ -131,7 +131,7 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         """
         if (self.config.num_workers or 1) > 1:
             raise ValueError(f"agent sessions require num_workers=1; {self.config.name} has {self.config.num_workers}")
-        cookie = request.session.get(AGENT_SESSION_ID_KEY)
+        cookie = self._agent_session_id_from_request(request)
         await self._agent_sessions.seed(cookie, body, self._seed_agent_session_state)
         request.session[AGENT_SESSION_ID_KEY] = body.agent_session_id
         return AgentSeedSessionResponse(agent_session_id=body.agent_session_id)
@@ -143,7 +143,7 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
             HTTPException: 409; see `agent_sessions`.
 
         """
-        cookie = request.session.get(AGENT_SESSION_ID_KEY)
+        cookie = self._agent_session_id_from_request(request)
         closed = await self._agent_sessions.close(cookie, body, self._close_agent_session_state)
         request.session[AGENT_SESSION_ID_KEY] = body.agent_session_id
         return closed
@@ -155,11 +155,12 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
             HTTPException: 409; the session is closed, closing, half set up, or forgotten.
 
         """
-        return self._agent_sessions.active(request.session.get(AGENT_SESSION_ID_KEY))
+        return self._agent_sessions.active(self._agent_session_id_from_request(request))
 
     def _agent_session_id_from_request(self, request: Request) -> str | None:
         """Return the session that a request's cookie is bound to; None outside of one."""
-        return request.session.get(AGENT_SESSION_ID_KEY)
+        bound = request.session.get(AGENT_SESSION_ID_KEY)
+        return bound if isinstance(bound, str) else None
 
     def _require_agent_session(self, agent_session_id: str) -> AgentSessionState:
         """Return the state of an open session; `agent_session` holds it as well.
