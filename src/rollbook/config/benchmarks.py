@@ -21,6 +21,7 @@ from rollbook.config.routing import resolve_dataset_agent
 from rollbook.errors import ConfigError
 
 _SHELF = "benchmarks"
+_OWN_FILE = "config.yaml"
 
 
 class BenchmarkDataset(msgspec.Struct, frozen=True):
@@ -65,7 +66,7 @@ class BenchmarkConfig(msgspec.Struct, frozen=True):
             return None
         instance, dataset = found[0]
         agent = resolve_dataset_agent(cfg, instance, dataset.agent, dataset.taskset)
-        return cls(_name(path), path, agent, _dataset(dataset))
+        return cls(_name(path, dataset), path, agent, _dataset(dataset))
 
 
 def _parsed(path: Path) -> DictConfig:
@@ -92,8 +93,13 @@ def _declared(cfg: DictConfig) -> list[tuple[str, BenchmarkDatasetConfig]]:
     ]
 
 
-def _name(path: Path) -> str:
-    """Return the folder's name, with its group's before it where it lies in one."""
+def _name(path: Path, dataset: BenchmarkDatasetConfig) -> str:
+    """Return the folder's name, with its group's before it where it lies in one.
+
+    A file that is not the folder's own `config.yaml` is a flavour, and has the name of its data set.
+    """
+    if path.name != _OWN_FILE:
+        return dataset.name
     folder = path.parent
     return f"{folder.parent.name}/{folder.name}" if folder.parent.parent.name == _SHELF else folder.name
 

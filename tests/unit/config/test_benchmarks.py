@@ -51,6 +51,12 @@ def test_a_benchmark_in_a_group_has_the_groups_name_before_its_own(benchmark):
     assert BenchmarkConfig.from_config_path(benchmark(name="shades/colours")).name == "shades/colours"
 
 
+def test_a_flavour_beside_a_benchmarks_own_file_has_the_name_of_its_data_set(benchmark, write):
+    benchmark()
+    flavour = write("benchmarks/colours/config_dark.yaml", BENCHMARK.replace("- name: colours", "- name: dark-colours"))
+    assert BenchmarkConfig.from_config_path(flavour).name == "dark-colours"
+
+
 def test_a_configuration_without_a_benchmark_data_set_is_none_or_refused(benchmark):
     path = benchmark(COLOURS)
     assert BenchmarkConfig.from_config_path(path, strict=False) is None
