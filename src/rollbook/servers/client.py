@@ -76,6 +76,7 @@ class ServerClient:
         self.head_server_config = head_server_config
         self.global_config_dict = global_config_dict
         self._addresses = AddressBook(global_config_dict)
+        self._base_urls: dict[str, str] = {}
         self._observes = bool(global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME))
         self.observes_model_calls = global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME) is True
         if type(self) is not ServerClient:
@@ -135,7 +136,7 @@ class ServerClient:
         if left is not None:
             given = {name: value for name, value in (kwargs.get("headers") or {}).items() if name.lower() != _DEADLINE}
             kwargs["headers"] = {**given, DEADLINE_HEADER: left}
-        base_url = self._addresses.fixed.get(server_name) or self._address(server_name)
+        base_url = self._base_urls.get(server_name) or self._address(server_name)
         path = self._correlated(server_name, url_path, body) if self._observes else url_path
         return await request(method, base_url + path, _internal=True, _server_name=server_name, **kwargs)
 
@@ -152,8 +153,11 @@ class ServerClient:
         return hand_out(base_url_of(server_config_dict))
 
     def _address(self, server_name: str) -> str:
-        override = model_server_override(server_name) if self._addresses.may_be_model(server_name) else None
-        return override or self._addresses.base_url(server_name)
+        """Return where an instance is reached for the life of this client."""
+        may_be_model = server_type_of(self.global_config_dict, server_name) in {MODELS, None}
+        override = model_server_override(server_name) if may_be_model else None
+        base_url = self._base_urls[server_name] = override or self._addresses.base_url(server_name)
+        return base_url
 
     def _correlated(self, server_name: str, url_path: str, body: object) -> str:
         """Return the path behind the prefix of the rollout that this call is made for."""

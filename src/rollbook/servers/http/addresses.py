@@ -12,7 +12,7 @@ from difflib import get_close_matches
 
 from omegaconf import DictConfig, OmegaConf
 
-from rollbook.config.names import MODELS, SERVER_TYPES
+from rollbook.config.names import SERVER_TYPES
 from rollbook.errors import ServerRefNotFoundError
 
 
@@ -64,9 +64,6 @@ class AddressBook:
     def __init__(self, config: DictConfig) -> None:
         self._config = config
         self._known: dict[str, str] = {}
-        self.fixed: dict[str, str] = {}
-        """The addresses that were looked up and can be no others: those of servers that are no models."""
-        self._models: dict[str, bool] = {}
 
     def base_url(self, name: str) -> str:
         """Return `http://host:port` of an instance.
@@ -78,13 +75,4 @@ class AddressBook:
         known = self._known.get(name)
         if known is None:
             known = self._known[name] = base_url_of(server_block(self._config, name))
-            if not self.may_be_model(name):
-                self.fixed[name] = known
-        return known
-
-    def may_be_model(self, name: str) -> bool:
-        """Whether an instance is a model server, or none that the configuration knows."""
-        known = self._models.get(name)
-        if known is None:
-            known = self._models[name] = server_type_of(self._config, name) in {MODELS, None}
         return known

@@ -167,26 +167,12 @@ class _Exchange:
 
 def request_scope(request: EmbeddedRequest, host: str, port: int, state: Mapping[str, object]) -> Scope:
     """Return the ASGI scope of `request`, addressed to `host:port`."""
-    path, raw_path, query = _addressed(request.target)
     headers = [*(raw_headers(request.headers) if request.raw is None else request.raw), _host(host, port)]
     if request.body or request.method not in {"GET", "HEAD"}:
         headers.append((b"content-length", b"%d" % len(request.body)))
-    scope: dict[str, object] = {
-        "type": "http",
-        "asgi": _ASGI,
-        "http_version": "1.1",
-        "method": request.method,
-        "scheme": "http",
-        "path": path,
-        "raw_path": raw_path,
-        "query_string": query,
-        "root_path": "",
-        "headers": headers,
-        "client": ("127.0.0.1", 0),
-        "server": (host, port),
-        "state": dict(state),
-        "extensions": _EXTENSIONS,
-    }
+    scope = _scope_without_headers(request.method, request.target, host, port).copy()
+    scope["headers"] = headers
+    scope["state"] = dict(state)
     if _TRACING_PACKAGE not in sys.modules:
         scope |= _UNTRACED
     return scope
@@ -198,10 +184,23 @@ def raw_headers(headers: Mapping[str, str]) -> RawPairs:
 
 
 @lru_cache(maxsize=256)
-def _addressed(target: str) -> tuple[str, bytes, bytes]:
-    """Return the path that a target names, the same as it was written, and its query."""
+def _scope_without_headers(method: str, target: str, host: str, port: int) -> dict[str, object]:
+    """Return what is the same in the scopes of all requests to one target, for copying."""
     path, _, query = target.partition("?")
-    return unquote(path), path.encode("latin-1", "replace"), query.encode("latin-1", "replace")
+    return {
+        "type": "http",
+        "asgi": _ASGI,
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": unquote(path),
+        "raw_path": path.encode("latin-1", "replace"),
+        "query_string": query.encode("latin-1", "replace"),
+        "root_path": "",
+        "client": ("127.0.0.1", 0),
+        "server": (host, port),
+        "extensions": _EXTENSIONS,
+    }
 
 
 @lru_cache(maxsize=256)
