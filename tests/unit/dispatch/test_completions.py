@@ -202,6 +202,21 @@ async def test_an_outcome_whose_waiter_is_cancelled_before_taking_it_goes_to_the
     assert await slow == "r0"
 
 
+async def test_an_outcome_whose_only_waiter_is_cancelled_before_taking_it_stands_before_a_later_one():
+    works = Works(2)
+    iterator = works.eager()
+    quick = asyncio.ensure_future(next(iterator))
+    await settle()
+    waiter = iterator._claims._waiting[0]
+    for number, gate in enumerate(works.gates):
+        gate.set_result(f"r{number}")
+    await done(waiter)
+    quick.cancel()
+    await settle()
+    returned = await iterator.aclose_and_drain()
+    assert [await one for one in returned] == ["r0", "r1"]
+
+
 async def test_an_outcome_that_ended_in_this_very_turn_of_the_loop_is_drained():
     works = Works(2)
     iterator = works.eager()
