@@ -1,4 +1,4 @@
-"""How long properties are looked for: a busy machine is no failure, and `--hypothesis-profile nightly` looks longer.
+"""How long properties are looked for: a busy machine is no failure; ROLLBOOK_FULL=1 and profile `nightly` look longer.
 
 Runs that tests start hear a SIGHUP, also where the tests themselves were started by `nohup`. What collecting left in
 memory stays there to the end: no collection of garbage looks at it again. A port that a test takes for unused is none
@@ -12,8 +12,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ports import free_port
+from thoroughness import examples
 
-settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(100)
+)
 settings.register_profile(
     "nightly",
     settings.get_profile("suite"),

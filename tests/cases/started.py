@@ -14,7 +14,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-LONGEST_S = 60.0
+LONGEST_S = 300.0
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(["rollbook.cli.eval_run", "rollbook.cli.eval_session", "rollbook.cli.eval_settings"])
 

@@ -34,7 +34,7 @@ class Held:
 
     def wait_for(self, count):
         with self._arrived:
-            assert self._arrived.wait_for(lambda: len(self.waiting) >= count, 30), len(self.waiting)
+            assert self._arrived.wait_for(lambda: len(self.waiting) >= count, 60), len(self.waiting)
         return [asked.key for asked, _ in self.waiting]
 
     def let_go(self, count=None):

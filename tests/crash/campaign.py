@@ -77,7 +77,7 @@ class Server:
 
     def close(self) -> None:
         """End the server."""
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=60)
 
 
 @contextmanager

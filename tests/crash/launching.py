@@ -92,7 +92,7 @@ class Forked:
 
     def close(self) -> None:
         """End the process that forks."""
-        self._zygote.communicate(timeout=20)
+        self._zygote.communicate(timeout=60)
 
 
 class _Forked:

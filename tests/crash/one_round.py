@@ -86,7 +86,7 @@ class Session:
 
 def told(port: int, path: str, said: dict) -> None:
     """Tell the witness something about a slot."""
-    with closing(HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
         connection.request("POST", f"/control/{path}", json.dumps(said))
         connection.getresponse().read()
 

@@ -88,7 +88,7 @@ class RawServer:
     def wait(self, true: Callable[[], bool]) -> None:
         """Return once `true()`, which is looked at whenever something arrived or was closed."""
         with self.changed:
-            assert self.changed.wait_for(true, 10), f"{len(self.connections)} open; asked: {self.asked}"
+            assert self.changed.wait_for(true, 60), f"{len(self.connections)} open; asked: {self.asked}"
 
     def all_closed(self) -> None:
         self.wait(lambda: not self.connections)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rollbook.scoring.aggregate import compute_aggregate_metrics
 from rollbook.scoring.streamed import StreamedMetrics
 from rollbook.verbs.light_rows import light_row
+from thoroughness import examples
 
 NUMBERS = st.one_of(
     st.booleans(),
@@ -65,14 +66,14 @@ def at_once(lines):
     return compute_aggregate_metrics([msgspec.json.decode(light_row(line)) for line in lines]).model_dump()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.dictionaries(KEYS, FIELDS, max_size=14))
 def test_a_stream_of_rows_has_the_metrics_of_the_rows_together(rows):
     lines = saved(rows)
     assert streamed(lines) == at_once(lines)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 1 << 30), st.integers(1, 5), st.sampled_from([[0.0, 1.0], [0.0, 0.25, -0.1, 7]]))
 def test_many_rows_with_few_rewards_have_the_metrics_of_the_rows_together(seed, repeats, rewards):
     choose = random.Random(seed)  # noqa: S311  any order will do

@@ -53,7 +53,7 @@ def started(here):
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
-                process.communicate(timeout=30)
+                process.communicate(timeout=60)
 
 
 def test_a_deployment_is_seen_and_stopped_from_elsewhere(here, started):
@@ -65,7 +65,7 @@ def test_a_deployment_is_seen_and_stopped_from_elsewhere(here, started):
     assert "1 servers found (1 healthy, 0 unhealthy)" in gym(here, "env", "status").stdout
     stopped = json.loads(gym(here, "env", "stop", "--json").stdout)
     assert (stopped["stopped"], stopped["killed"]) == (["always"], [])
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert process.returncode == 0
     assert (here / "logs" / "always.log").is_file()
     assert gym(here, "env", "stop").stdout.startswith("Nothing to stop")
@@ -75,7 +75,7 @@ def test_a_deployment_is_seen_and_stopped_from_elsewhere(here, started):
 def test_a_signal_ends_a_deployment_in_order(number, here, started):
     process, _ = started
     process.send_signal(number)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "All servers are stopped." in said
     assert "Traceback" not in said

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -107,8 +108,9 @@ def test_an_interrupted_run_says_where_its_results_are_and_how_to_go_on(tmp_path
         log = tmp_path / "r_manifest.log"
         while not (log.exists() and b'"reserve"' in log.read_bytes()):
             assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, rest = process.communicate(timeout=30)
+        _, rest = process.communicate(timeout=60)
     assert process.returncode == 130
     assert str(output) in rest
     assert rest.rstrip().endswith("--resume")

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from rollbook.dispatch.ceilings import Ceilings, Verdict
+from thoroughness import examples
 
 SERVERS = ("a", "b")
 MOST = 300
@@ -84,4 +85,4 @@ class Run(RuleBasedStateMachine):
 
 
 TestRun = Run.TestCase
-TestRun.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestRun.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)

@@ -15,6 +15,7 @@ from rollbook.dispatch.stop import Stop
 from rollbook.dispatch.supply import Supply
 from rollbook.testing.manual_clock import ManualClock
 from rollbook.testing.scripted_transport import ScriptedTransport
+from thoroughness import examples
 from unit.dispatch.desk import to_servers
 from unit.dispatch.lanes_of_a_supply import Servers, room
 from unit.dispatch.pages import Pages, dispatcher, finished, rollouts, settled
@@ -343,7 +344,7 @@ async def test_whatever_three_things_happen_in_whatever_order_the_run_ends_and_l
         await holds(moves, turns)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     moves=st.lists(st.sampled_from(MOVES), min_size=4, max_size=16),
     turns=st.integers(0, 12),

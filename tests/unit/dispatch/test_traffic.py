@@ -18,6 +18,7 @@ from rollbook.outcomes.classify import ending_of_reply, ending_of_send_failure
 from rollbook.records.exchange import Reply, SendFailed
 from rollbook.records.failure_kinds import Delivery
 from rollbook.records.identity import RolloutKey
+from thoroughness import examples
 from unit.dispatch.desk import OK, Run, to_servers
 from unit.dispatch.pages import BUSY, UNREACHABLE, rollouts, settled
 
@@ -234,7 +235,7 @@ def every_number_has_one_end(run):
     assert set(reserved.values()) <= {1}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     words=st.lists(st.sampled_from(WORDS), max_size=20),
     turns=st.integers(0, 8),

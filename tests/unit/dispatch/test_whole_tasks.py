@@ -17,6 +17,7 @@ from rollbook.dispatch.supply import Supply
 from rollbook.records.identity import RolloutKey
 from rollbook.records.task import Rollout
 from rollbook.testing.manual_clock import ManualClock
+from thoroughness import examples
 from unit.dispatch.desk import Run
 from unit.dispatch.pages import BUSY, settled
 
@@ -308,7 +309,7 @@ class Jury:
             self.supply.has_changed()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     moves=st.lists(st.sampled_from(["refuse", "end", "drain", "limit", "pause", "resume", "time"]), max_size=12),
     turns=st.integers(0, 6),

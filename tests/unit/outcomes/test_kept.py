@@ -18,6 +18,7 @@ from rollbook.records.keys import COLLECTOR_STAMPS
 from rollbook.records.outcome import Masked, Scored, Unscored
 from rollbook.records.place import File
 from rollbook.records.reading import read_row
+from thoroughness import examples
 
 STAMP = RunStamp('run "1"', 3)
 ROW = {
@@ -116,7 +117,10 @@ DO_NOT = {
     "a failure": b'{"error":"why","_ng_failure_class":"transient"}',
     "our key, at the end": b'{"reward":1,"a":[{}],"_ng_task_index":4,"_ng_rollout_index":1}',
     "a reward that is no number": b'{"reward":"1"}',
-} | {f"our key {key}": msgspec.json.encode({"reward": 1, key: 0}) for key in (*STAMPS, *COLLECTOR_STAMPS, "_ng_new")}
+} | {
+    f"our key {key}": msgspec.json.encode({"reward": 1, key: 0})
+    for key in (*STAMPS, *sorted(COLLECTOR_STAMPS), "_ng_new")
+}
 
 
 @pytest.mark.parametrize("body", STAND.values(), ids=STAND)
@@ -193,7 +197,7 @@ ENCODERS = st.sampled_from(
 PAIRS = st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=6)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(pairs=PAIRS, encoder=ENCODERS, repeats=st.booleans())
 @example(pairs=[("reward", 1.0)], encoder=msgspec.json.encode, repeats=False)
 @example(pairs=[("a", 1), ("a", 2)], encoder=msgspec.json.encode, repeats=True)
@@ -252,7 +256,7 @@ BODIES = (
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(BODIES)
 def test_whatever_bytes_stand_are_one_compact_strict_object_that_every_reader_reads_alike(body):
     said = standing_reply(body)
@@ -262,7 +266,7 @@ def test_whatever_bytes_stand_are_one_compact_strict_object_that_every_reader_re
         assert (body[:1], body[-1:]) == (b"{", b"}")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(BODIES)
 def test_a_line_that_stands_reads_back_as_the_ending_that_was_told(body):
     ending = plain_result(body)

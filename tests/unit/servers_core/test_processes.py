@@ -57,7 +57,7 @@ def running(pids):
 
 
 async def gone(pids):
-    return await until(lambda: not running(pids), 10)
+    return await until(lambda: not running(pids), 60)
 
 
 async def test_processes_serve_are_watched_and_leave_nothing_behind(root, tmp_path, closed_proxy):
@@ -325,7 +325,7 @@ async def test_an_environment_that_is_still_starting_is_written_down_already(roo
     config = configuration({"silent": {}})
     path = state_path(BaseServerConfig.model_validate(dict(config.head_server)), tmp_path)
     starting = asyncio.create_task(start_environment(config, tmp_path / "logs", state_dir=tmp_path))
-    assert await until(path.exists, 10)
+    assert await until(path.exists, 60)
     pids = [server.pid for server in read_state(path).servers]
     starting.cancel()
     await asyncio.wait({starting})

@@ -57,7 +57,7 @@ async def test_any_answer_means_ready():
 async def test_an_endpoint_that_comes_up_in_time_is_waited_for_and_said_at_once(caplog):
     (port,) = free_ports(1)
     waiting = asyncio.create_task(wait_for_endpoint(ModelEndpoint("key", f"http://127.0.0.1:{port}/v1"), 30))
-    assert await until(lambda: bool(caplog.records), 5)
+    assert await until(lambda: bool(caplog.records), 60)
     assert f"waiting for the model endpoint http://127.0.0.1:{port}/v1" in caplog.records[0].getMessage()
     async with in_process(probe().build_app(), port):
         await waiting

@@ -3,6 +3,7 @@ from hypothesis import strategies as st
 
 from rollbook.servers.converter.responses_converter import ResponsesConverter, split_responses_input_output_items
 from rollbook.servers.openai.openai_chat import NeMoGymChatCompletionCreateParamsNonStreaming
+from thoroughness import examples
 
 text = st.text(st.characters(exclude_characters="<>", exclude_categories=["Cs"]), min_size=1, max_size=12)
 tokens = st.lists(st.integers(0, 9), max_size=3).map(
@@ -36,7 +37,7 @@ def conversations(draw):
     return messages
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(conversations())
 def test_any_conversation_there_and_back_is_the_same(messages):
     converter = ResponsesConverter(return_token_id_information=True)

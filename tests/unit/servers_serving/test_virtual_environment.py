@@ -127,7 +127,7 @@ async def test_an_interrupted_making_leaves_nothing_that_counts(tmp_path):
     recorded = Recorded()
     recorded.going_on.clear()
     making = asyncio.create_task(recorded.shop(tmp_path).python_for(CONTENTS, "tool"))
-    assert await until(lambda: bool(recorded.commands), 5)
+    assert await until(lambda: bool(recorded.commands), 60)
     making.cancel()
     with pytest.raises(asyncio.CancelledError):
         await making
@@ -159,7 +159,7 @@ async def test_an_installer_that_outlives_its_process_is_waited_for(tmp_path):
         *(sys.executable, "-c", KILLED, str(gate), str(folder)), stdout=asyncio.subprocess.DEVNULL
     )
     try:
-        assert await until(lambda: started.is_file() and bool(started.read_text()), 30)
+        assert await until(lambda: started.is_file() and bool(started.read_text()), 60)
     finally:
         process.kill()
         await process.wait()
@@ -275,11 +275,11 @@ async def test_a_cancelled_command_ends_with_all_that_it_started(tmp_path):
     command = ["/bin/sh", "-c", "sleep 600 & echo $! $$; wait"]
     running = asyncio.create_task(run_command(command, tmp_path, tmp_path / "log", {}))
     log = tmp_path / "log"
-    assert await until(lambda: log.is_file() and len(log.read_text().split()) > 1, 10)
+    assert await until(lambda: log.is_file() and len(log.read_text().split()) > 1, 60)
     _, shell = log.read_text().split()
     try:
         running.cancel()
-        await asyncio.wait({running}, timeout=10)
+        await asyncio.wait({running}, timeout=60)
         assert running.cancelled(), "the command goes on"
         with pytest.raises(ProcessLookupError):
             os.kill(int(shell), 0)
