@@ -138,6 +138,25 @@ def test_rc_02_the_last_row_of_a_shard_that_lacks_only_its_newline_is_aggregated
     assert metrics_beside(two) == metrics_beside(one)
 
 
+def test_rc_81_rollouts_of_two_servers_are_no_copies_of_each_other_in_the_health_check(tmp_path):
+    for name in ("one", "two"):
+        rows = [scored(task, _ng_environment_server=name, agent_ref={"name": name}) for task in (0, 1)]
+        (tmp_path / f"{name}.jsonl").write_bytes(lines(rows))
+    told = aggregate(f"{tmp_path}/*.jsonl", tmp_path / "all" / "r.jsonl")
+    assert told.code == 0, told.text
+    assert "4 checked, 0 healthy, 0 unhealthy, 4 unobserved" in told.text
+    assert "gym eval health-check makes them, of each shard by itself" in told.text
+    run = json.loads((tmp_path / "all" / "quality_summary.json").read_bytes())["run"]
+    assert "rollout_duplicate_identity" in run["ignored_checks"]
+
+
+def test_rollouts_of_one_server_are_checked_for_copies_although_another_has_rollouts_too(tmp_path):
+    rows = [scored(0), scored(1), scored(2, _ng_environment_server="other", agent_ref={"name": "other"})]
+    (tmp_path / "r.jsonl").write_bytes(lines(rows))
+    assert aggregate(tmp_path / "r.jsonl", tmp_path / "all" / "r.jsonl").code == 0
+    assert json.loads((tmp_path / "all" / "quality_summary.json").read_bytes())["run"]["ignored_checks"] == []
+
+
 def test_runs_of_parts_that_number_their_tasks_alike_are_told_how_to_number_them_as_the_whole(tmp_path):
     with serving() as stub:
         runs = [collected(tmp_path / str(number), stub, 2) for number in (1, 2)]

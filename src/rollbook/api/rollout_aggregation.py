@@ -47,7 +47,7 @@ from rollbook.verbs.merged_run import without_merged
 from rollbook.verbs.metrics_file import ERROR_KEY, LocalEntry, write_metrics
 from rollbook.verbs.shard_coverage import GroupReport, summed
 from rollbook.verbs.shard_files import refuse_over_run, shard_files
-from rollbook.verbs.shard_groups import MetricsGroup, Shard
+from rollbook.verbs.shard_groups import MetricsGroup, Shard, number_alike
 from rollbook.verbs.shard_output import own_reports, refuse_file_of_run, refuse_lost_rows
 
 _NO_DEPLOYMENT: Final = "computed without the server, which was not asked: what any server computes"
@@ -142,7 +142,7 @@ class _Aggregating:
         self._clock = clock
         self._notes = notes
         self._over = threading.Event()
-        self._overlap = False
+        self._overlap = self._alike = False
         self._own = own_reports(paths.output, merging=settings.merge_shards)
 
     async def carried_out(
@@ -154,6 +154,7 @@ class _Aggregating:
         with Aggregation(read.shards, counting, serving) as found:
             self._notes += found.notes
             self._overlap = bool(found.overlaps)
+            self._alike = not settings.disable_health_check and number_alike(found.groups)
             groups = _withheld(found.reports(settings.min_coverage), read.damaged)
             outputs = tuple(shard.output for shard in read.shards)
             result = AggregationResult(
@@ -255,7 +256,8 @@ class _Aggregating:
 
         is_merged_alone = settings.merge_shards and self._overlap
         outputs = [self._paths.output] if is_merged_alone else [one for one in result.shards if one.is_file()]
-        work = partial(checked_health, outputs, self._paths.output.parent, settings, result.coverage)
+        folder = self._paths.output.parent
+        work = partial(checked_health, outputs, folder, settings, result.coverage, number_alike=self._alike)
         report, notes = await in_thread(self._over, work)
         files = dict(result.files) if report is None else {**result.files, "health": report}
         return replace(result, notes=(*result.notes, *notes), files=files)

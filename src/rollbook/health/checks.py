@@ -54,6 +54,8 @@ CHECKS: Final = (
 CHECK_IDS: Final = tuple(check.id for check in CHECKS)
 BIT: Final = {name: 1 << number for number, name in enumerate(CHECK_IDS)}
 """Checks as bits, in the order of the table: how very many records keep what was found in each."""
+BY_NUMBER: Final = (DUPLICATE, CONSISTENTLY_UNHEALTHY, NO_SUCCESSFUL_CALLS)
+"""Checks that know rollouts and tasks by their numbers alone."""
 OF_RECORDS: Final = tuple(check for check in CHECKS if check.scope is not Scope.TASK)
 OF_TASKS: Final = tuple(check for check in CHECKS if check.scope is Scope.TASK)
 

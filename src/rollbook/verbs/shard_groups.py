@@ -254,6 +254,11 @@ def sharing(groups: Sequence[MetricsGroup]) -> tuple[tuple[MetricsGroup, ...], .
     return tuple(of for _, of in sorted(apart.items()))
 
 
+def number_alike(groups: Sequence[MetricsGroup]) -> bool:
+    """Whether two groups have a result of one task and repeat, which are then two rollouts of one number."""
+    return len(groups) > 1 and any(starmap(eq, pairwise(merge(*(group.keys for group in groups)))))
+
+
 def _are_distinct(*groups: MetricsGroup) -> bool:
     """Whether no rollout is planned for two of the groups."""
     return all(starmap(lt, pairwise(merge(*(group.planned for group in groups)))))
