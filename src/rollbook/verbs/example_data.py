@@ -1,7 +1,7 @@
 """Whether a component's example data are whole: rows, what they amount to, and what came of them once.
 
 Rules:
-* Five example rows, as many saved rollouts, and metrics that speak of as many rows.
+* At least five example rows and as many saved rollouts, and metrics that speak of all the rows.
 * Everything that is wrong is told at once, with its file and line.
 
 Source: servers.md §10.2.
@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-_ROWS: Final = 5
+_FEWEST: Final = 5
 _METRICS_COUNT: Final = "Number of examples"
+_CURE: Final = "gym dataset collate --mode example_validation --overwrite-metrics-conflicts writes it"
 
 
 def example_problems(folder: Path) -> tuple[str, ...]:
@@ -22,7 +23,7 @@ def example_problems(folder: Path) -> tuple[str, ...]:
     return (
         *_rows(data / "example.jsonl"),
         *_rows(data / "example_rollouts.jsonl"),
-        *_metrics(data / "example_metrics.json"),
+        *_metrics(data / "example_metrics.json", data / "example.jsonl"),
     )
 
 
@@ -30,12 +31,16 @@ def _rows(path: Path) -> Iterator[str]:
     if not path.is_file():
         yield f"{path} is missing"
         return
-    lines = [line for line in path.read_bytes().splitlines() if line.strip()]
-    if len(lines) != _ROWS:
-        yield f"{path} has {len(lines)} rows; it is to have {_ROWS}"
+    lines = _lines(path)
+    if len(lines) < _FEWEST:
+        yield f"{path} has {len(lines)} rows; it is to have {_FEWEST} or more"
     for number, line in enumerate(lines, start=1):
         if not _is_object(line):
             yield f"{path}:{number}: no JSON object"
+
+
+def _lines(path: Path) -> list[bytes]:
+    return [line for line in path.read_bytes().splitlines() if line.strip()]
 
 
 def _is_object(line: bytes) -> bool:
@@ -45,14 +50,15 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
-def _metrics(path: Path) -> Iterator[str]:
+def _metrics(path: Path, rows: Path) -> Iterator[str]:
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
-        yield f"{path} is missing"
+        yield f"{path} is missing; {_CURE}"
     except ValueError:
         yield f"{path}: no JSON"
     else:
         count = found.get(_METRICS_COUNT) if isinstance(found, dict) else None
-        if count != _ROWS:
-            yield f"{path}: {_METRICS_COUNT!r} is {count}; it is to be {_ROWS}"
+        wanted = len(_lines(rows)) if rows.is_file() else None
+        if wanted is not None and count != wanted:
+            yield f"{path}: {_METRICS_COUNT!r} is {count}, and {rows.name} has {wanted} rows; {_CURE}"

@@ -7,6 +7,7 @@ import pytest
 
 from rollbook.config.catalog import Shelf, shelf_entries
 from rollbook.config.roots import PARENT_DIR
+from rollbook.verbs.example_data import example_problems
 from rollbook.verbs.validate import validated
 
 ENVIRONMENTS = {entry.name: entry.path for entry in shelf_entries(Shelf.ENVIRONMENT, [PARENT_DIR])}
@@ -27,6 +28,11 @@ def test_an_environment_is_valid_and_its_verifier_tells_gold_answers_from_none(n
     wrong = [str(finding) for check in found.checks for finding in check.findings]
     assert wrong == []
     assert found.is_valid(strict=True)
+
+
+@pytest.mark.parametrize("name", sorted(ENVIRONMENTS))
+def test_the_example_data_of_an_environment_are_whole(name):
+    assert example_problems(PARENT_DIR / "resources_servers" / name) == ()
 
 
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))
