@@ -226,7 +226,7 @@ def test_a_death_while_a_label_is_opened_leaves_the_earlier_shard_or_the_new_one
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=300,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
     )
     assert child.returncode == 0, child.stderr[-2000:]

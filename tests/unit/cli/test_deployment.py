@@ -26,7 +26,7 @@ GYM = [sys.executable, "-m", "rollbook.cli"]
 
 
 def gym(here, *arguments):
-    return subprocess.run([*GYM, *arguments], cwd=here, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([*GYM, *arguments], cwd=here, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture

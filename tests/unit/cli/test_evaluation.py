@@ -13,7 +13,7 @@ MCQA = ("eval", "run", "--resources-server", "mcqa", "--model-type", "simulated_
 
 def gym(here, *arguments):
     command = [sys.executable, "-m", "rollbook.cli", *arguments]
-    return subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=300, check=False)
 
 
 def results_of(folder):

@@ -108,7 +108,7 @@ def test_the_tests_of_what_is_written_pass(said, tmp_path):
     options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "--rootdir", str(tmp_path)]
     command = [sys.executable, "-m", "pytest", *options, *(f"{folder}/tests" for folder in folders)]
     env = suite_environment(None)
-    ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=100, check=False)
+    ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert "11 passed" in ran.stdout, ran.stdout
 
 

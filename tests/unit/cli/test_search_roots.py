@@ -15,7 +15,7 @@ REAL = "ROLLBOOK_TEST_ISOLATION"
 CASES = "resources_servers/count_letters/tests/verifier_cases.jsonl"
 
 
-def gym(here, *arguments, seconds=60, **variables):
+def gym(here, *arguments, seconds=300, **variables):
     command = [sys.executable, "-m", "rollbook.cli", *arguments]
     env = {**os.environ, "NEMO_GYM_EXTRA_ROOTS": "", **variables}
     return subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=seconds, check=False, env=env)
@@ -81,9 +81,7 @@ def test_a_server_whose_packages_are_missing_runs_in_its_environment_with_the_sa
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    done = run(
-        tmp_path, "--environment", "count_letters", "--isolate", "++skip_venv_if_present=true", root=root, seconds=100
-    )
+    done = run(tmp_path, "--environment", "count_letters", "--isolate", "++skip_venv_if_present=true", root=root)
     assert done.returncode == 0, done.stderr
     assert rewards(tmp_path / "out") == {0: (0.0, 10), 1: (1.0, 3), 2: (1.0, 1), 3: (1.0, 2), 4: (1.0, 2)}
     assert [path.name for path in (tmp_path / "out" / "r_logs").iterdir()] == ["count_letters.log"]

@@ -43,7 +43,7 @@ def loaded(tmp_path_factory):
     flags = ["--no-serve", "--retry-for", "0", "--input", "rows.jsonl", "--output", "r.jsonl"]
     with serving() as stub:
         command = [sys.executable, "-c", CODE, "eval", "run", *flags, *stub.overrides]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=True)
     code, packages, no_plugins = json.loads(done.stdout.splitlines()[-1])
     assert code == 0, done.stderr
     return frozenset(packages), no_plugins
@@ -65,7 +65,7 @@ def test_who_asks_a_finished_run_loads_no_models_no_configuration_and_no_event_l
     plan = replace(run.manifest.plan, sha256=sha256_of(run.paths.materialized_inputs))
     write_manifest(run.paths.manifest, replace(run.manifest, plan=plan))
     command = [sys.executable, "-c", READING, "eval", verb, str(run.output)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     code, packages = json.loads(done.stdout.splitlines()[-1])
     assert code == 0, done.stderr
     assert not NOT_NEEDED_TO_READ.intersection(packages)
