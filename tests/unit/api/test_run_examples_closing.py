@@ -87,7 +87,7 @@ async def test_closing_with_500_requests_in_flight_leaves_no_socket_and_no_task(
         await asyncio.gather(waiter, return_exceptions=True)
         assert waiter.cancelled()
         assert asyncio.all_tasks() == tasks
-        assert open_files() == sockets
+        assert open_files() <= sockets
         assert list(results) == []
 
 

@@ -380,7 +380,7 @@ def test_refused_probed_and_released_locks_leave_no_file_open(path, lock):
     holder_of(path)
     taken.check()
     taken.release()
-    assert open_files() == before
+    assert open_files() <= before
 
 
 def test_a_child_that_outlives_a_release_does_not_keep_the_lock(path, lock):

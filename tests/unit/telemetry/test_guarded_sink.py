@@ -132,7 +132,7 @@ def test_a_sink_that_was_told_nothing_has_no_thread():
     before = threading.active_count()
     guarded.close()
     guarded.log({}, 1)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
 
 
 def test_a_machine_without_a_thread_to_give_does_not_reach_the_run(monkeypatch, caplog):
