@@ -19,6 +19,7 @@ from aiohttp import ClientError, ClientResponse, ClientTimeout
 from omegaconf import DictConfig, OmegaConf
 from pydantic import BaseModel
 
+from rollbook.config.capture_flags import capture_flags
 from rollbook.config.names import MODELS, NEMO_GYM_CONFIG_DICT_ENV_VAR_NAME, RESOURCES_SERVERS
 from rollbook.config.parser import get_global_config_dict
 from rollbook.config.types import BaseServerConfig
@@ -79,6 +80,7 @@ class ServerClient:
         self._base_urls: dict[str, str] = {}
         self._observes = bool(global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME))
         self.observes_model_calls = global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME) is True
+        self.capture_flags = capture_flags(global_config_dict)
         if type(self) is not ServerClient:
             vars(self).update({**_declared(type(self)), **fields})
 

@@ -118,9 +118,10 @@ def rollout_id_from_run(body: BaseModel | Mapping[str, object]) -> str | None:
     """
     if isinstance(body, Mapping):
         return maybe_rollout_id(body)
-    extra = body.model_extra or {}
+    extra = body.model_extra
+    keys = extra if isinstance(extra, Mapping) else {}
     explicit = getattr(body, "capture_rollout_id", None)
-    return maybe_rollout_id({**extra, ROLLOUT_ID_KEY_NAME: explicit} if explicit is not None else extra)
+    return maybe_rollout_id({**keys, ROLLOUT_ID_KEY_NAME: explicit} if isinstance(explicit, str) else keys)
 
 
 maybe_rollout_id_from_run_body = rollout_id_from_run

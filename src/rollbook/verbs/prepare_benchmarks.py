@@ -114,7 +114,7 @@ def _declared(configs: Sequence[DictConfig]) -> Iterator[_Benchmark]:
             try:
                 if entry.prompt_config is not None:
                     require_read_path(entry.prompt_config, f"prompt template of {entry.name}")
-                script = read_script(entry.prepare_script)
+                script = read_script(str(entry.prepare_script))
                 found = _Benchmark(entry.name, entry.jsonl_fpath, script, tuple(entry.prepare_dependencies))
                 seen[entry.jsonl_fpath] = found
             except ConfigError as error:

@@ -1,3 +1,5 @@
+from unittest.mock import MagicMock
+
 import pytest
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field
@@ -92,3 +94,7 @@ def test_an_address_takes_the_prefix_behind_it_and_keeps_its_version_last():
     once = apply_rollout_prefix("http://h:1/v1", "3-0")
     assert once == "http://h:1/ng-rollout/3-0/v1"
     assert apply_rollout_prefix(once, "4-0") == once
+
+
+def test_a_body_that_only_stands_in_for_one_names_no_rollout():
+    assert rollout_id_from_run(MagicMock()) is None

@@ -139,3 +139,11 @@ def test_postprocessing_a_choice_gives_its_items():
     converter = ResponsesConverter(return_token_id_information=False)
     items = converter.postprocess_chat_response(completion({"content": "<think>x</think>a"}).choices[0])
     assert [item.type for item in items] == ["reasoning", "message"]
+
+
+def test_one_assistant_message_becomes_the_items_that_it_says():
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {"role": "assistant", "content": "<think>hm</think>hello", "tool_calls": [call]}
+    items = ResponsesConverter(return_token_id_information=True).postprocess_assistant_message_dict(message)
+    assert [item.type for item in items] == ["reasoning", "message", "function_call"]
+    assert (items[0].summary[0].text, items[1].content[0].text, items[2].call_id) == ("hm", "hello", "c1")

@@ -83,6 +83,11 @@ class ResponsesConverter(BaseModel):
         """The output items of one choice."""
         return _OUTPUT.validate_python(output_items(choice, self.uses_reasoning_parser))
 
+    def postprocess_assistant_message_dict(self, message_dict: Mapping[str, Any]) -> list[NeMoGymResponseOutputItem]:
+        """The output items of one assistant message in the Chat dialect."""
+        choice = {"index": 0, "finish_reason": "stop", "message": dict(message_dict)}
+        return self.postprocess_chat_response(NeMoGymChoice.model_validate(choice))
+
     def chat_completion_to_responses_create_params(
         self, params: NeMoGymChatCompletionCreateParamsNonStreaming
     ) -> NeMoGymResponseCreateParamsNonStreaming:

@@ -19,6 +19,7 @@ from fastapi import Body, FastAPI, Request
 from pydantic import BaseModel, Field, PrivateAttr
 from starlette.concurrency import run_in_threadpool
 
+from rollbook.config.capture_flags import CaptureFlags, capture_flags
 from rollbook.config.names import RESOURCES_SERVERS
 from rollbook.config.types import BaseRunServerInstanceConfig
 from rollbook.scoring.aggregate import AggregateMetricsMixin
@@ -191,13 +192,13 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
 
     def url_path_for_run(self, url_path: str, body: BaseModel | Mapping[str, object]) -> str:
         """Return `url_path` behind the prefix of the rollout that `body` names, where model calls are observed."""
-        if not self._model_call_capture_enabled():
+        if not self._capture_correlation_enabled():
             return url_path
         return self._prefixed(url_path, rollout_id_from_run(body) or current_rollout_id())
 
     def url_path_for_request(self, url_path: str, request: Request) -> str:
         """Return `url_path` behind the prefix that `request` came with, where model calls are observed."""
-        if not self._model_call_capture_enabled():
+        if not self._capture_correlation_enabled():
             return url_path
         named = request.path_params.get("rollout_id")
         return self._prefixed(url_path, named if isinstance(named, str) else current_rollout_id())
@@ -225,7 +226,7 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
     def resolve_model_base_url(self, model_server_name: str, rollout_id: str | None = None) -> str:
         """Return `http://host:port[/ng-rollout/<id>[/training-token-capture]]/v1` for a program of its own."""
         return resolve_model_base_url(
-            self.server_client, model_server_name, rollout_id, training_capture=self.config.token_id_capture
+            self.server_client, model_server_name, rollout_id, training_capture=self._token_id_capture_enabled()
         )
 
     def _model_call_capture_enabled(self) -> bool:
@@ -238,12 +239,17 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
 
     def _token_id_capture_enabled(self) -> bool:
         """Whether the tokens of this agent's calls are wanted."""
-        return self.config.token_id_capture
+        known = getattr(self.server_client, "capture_flags", None)
+        if not isinstance(known, CaptureFlags):
+            known = capture_flags(getattr(self.server_client, "global_config_dict", None))
+        return known.takes_part(self.config.token_id_capture)
+
+    def _capture_correlation_enabled(self) -> bool:
+        """Whether this agent's model calls name their rollout."""
+        return self._model_call_capture_enabled() or self._token_id_capture_enabled()
 
     def _prefixed(self, url_path: str, rollout_id: str | None) -> str:
-        if not self._model_call_capture_enabled():
-            return url_path
-        return apply_rollout_prefix(url_path, rollout_id, token_capture=self.config.token_id_capture)
+        return apply_rollout_prefix(url_path, rollout_id, token_capture=self._token_id_capture_enabled())
 
     def _inside_rollout(self, run: Callable[Arguments, Any]) -> Callable[Arguments, Awaitable[Any]]:
         """Return `run` inside the rollout of its body; a plain function runs in a thread."""
@@ -253,7 +259,7 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         async def inside(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:
             bodies = [value for value in (*args, *kwargs.values()) if isinstance(value, BaseModel)]
             rollout_id = rollout_id_from_run(bodies[0]) if bodies else None
-            with rollout_context(rollout_id, training_capture=self.config.token_id_capture):
+            with rollout_context(rollout_id, training_capture=self._token_id_capture_enabled()):
                 if waits:
                     return await run(*args, **kwargs)
                 return await run_in_threadpool(run, *args, **kwargs)
