@@ -53,7 +53,8 @@ def _rules(
         if demand.tier.metric != REWARD:
             yield from _metric_rules(demand, rows, metrics, p_values[demand.tier.name])
         elif part is None:
-            yield from without_data(demand, f"the runs' rows are not there, by which the {demand.tier.field} is judged")
+            lack = f"no rows are compared, by which the {demand.tier.field} is judged: name runs that have theirs"
+            yield from without_data(demand, f"{lack}, without --no-rows")
         elif why := _nobody(demand, rows, part.difference):
             yield from without_data(demand, why)
         else:

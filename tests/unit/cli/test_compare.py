@@ -52,6 +52,19 @@ def test_nothing_of_a_run_is_changed(runs):
     assert {path.name for path in after.keys() - before.keys()} == {"compare_report.md", "compare_report.json"}
 
 
+def test_the_seed_decides_what_is_drawn_for_tests_and_intervals(tmp_path):
+    ours = write(tmp_path / "a", [task(number, [0.5]) for number in range(20)])
+    theirs = write(tmp_path / "b", [task(number, [0.4 + number / 97]) for number in range(20)])
+    found = [
+        (rows["interval"], rows["test"])
+        for seed in ("1", "1", "2")
+        for rows in json.loads(dev((ours, theirs), "--json", "--seed", seed).out)["rows"]
+    ]
+    assert found[0] == found[1]
+    assert found[0][0] != found[2][0]
+    assert found[0][1] != found[2][1]
+
+
 GATES = [
     ("max_drop: 0.7", "PASS", 0),
     ("max_drop: 0.5\nseverity: warn", "WARN", 0),
@@ -223,6 +236,7 @@ def test_metrics_are_enough_without_runs(runs, tmp_path):
     assert given.code == 0
     gated = said(["eval", "compare", *flags, *policy(tmp_path, "max_drop: 0.9")])
     assert gated.code == 7
+    assert "name runs that have theirs, without --no-rows" in " ".join(gated.out.split())
 
 
 def test_rows_are_left_out_where_that_is_asked(runs):

@@ -32,6 +32,13 @@ def test_the_bootstrap_is_the_percentile_interval_at_the_widened_level(count: in
     assert (mine.low, mine.high) == pytest.approx((other.low, other.high), abs=0.012)
 
 
+def test_what_is_drawn_for_an_interval_follows_from_the_seed() -> None:
+    differences = _differences(60, 3)
+    differences = [value + place / 1000 for place, value in enumerate(differences)]
+    assert difference_interval(differences, seed=1) == difference_interval(differences, seed=1)
+    assert difference_interval(differences, seed=1) != difference_interval(differences, seed=2)
+
+
 def test_of_very_many_tasks_it_is_students_interval() -> None:
     differences = _differences(5_000, 4)
     other = stats.ttest_1samp(differences, 0).confidence_interval()

@@ -10,6 +10,7 @@ from scipy import stats
 
 from rollbook.compare.paired import PairedTask
 from rollbook.compare.significance import (
+    DRAWS,
     ChosenTest,
     Signs,
     chosen_test,
@@ -60,6 +61,10 @@ def test_a_permutation_of_many_tasks_agrees_with_an_independent_one(scale: float
         (differences,), total, permutation_type="samples", n_resamples=20_000, vectorized=True, rng=5
     )
     assert permutation_test(differences) == pytest.approx(other.pvalue, abs=0.012)
+
+
+def test_what_no_draw_reached_has_the_p_value_of_one_in_all_draws_and_not_0() -> None:
+    assert permutation_test([1 + place / 100 for place in range(40)]) == 1 / (DRAWS + 1)
 
 
 def test_draws_follow_from_the_seed() -> None:
