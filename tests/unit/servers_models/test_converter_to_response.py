@@ -147,3 +147,14 @@ def test_one_assistant_message_becomes_the_items_that_it_says():
     items = ResponsesConverter(return_token_id_information=True).postprocess_assistant_message_dict(message)
     assert [item.type for item in items] == ["reasoning", "message", "function_call"]
     assert (items[0].summary[0].text, items[1].content[0].text, items[2].call_id) == ("hm", "hello", "c1")
+
+
+@pytest.mark.parametrize(
+    ("content", "thoughts", "text"),
+    [("a<think>x</think>b<think>\ny</think>", ["x", "\ny"], "ab"), ("plain", [], "plain"), ("", [], "")],
+)
+def test_thoughts_are_cut_out_of_a_text_and_put_around_one_again(content, thoughts, text):
+    converter = ResponsesConverter(return_token_id_information=False)
+    assert converter._extract_reasoning_from_content(content) == (thoughts, text)
+    wrapped = converter._wrap_reasoning_in_think_tags(thoughts)
+    assert converter._extract_reasoning_from_content(wrapped) == (thoughts, "")

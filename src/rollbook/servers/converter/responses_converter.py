@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter
 
-from rollbook.servers.converter.responses_converter_reply import output_items, response_json
+from rollbook.servers.converter.responses_converter_reply import cut_thoughts, output_items, response_json
 from rollbook.servers.converter.responses_converter_request import chat_params
 from rollbook.servers.converter.responses_converter_reverse import first_model_made, responses_items, responses_params
 from rollbook.servers.openai.openai_chat import (
@@ -99,3 +99,12 @@ class ResponsesConverter(BaseModel):
     ) -> NeMoGymResponseInput:
         """The function of the same name."""
         return chat_completions_messages_to_responses_items(messages)
+
+    def _extract_reasoning_from_content(self, content: str) -> tuple[list[str], str]:
+        """What stands in `<think>…</think>`, and the text without it; model servers of the field call it."""
+        return cut_thoughts(content)
+
+    @staticmethod
+    def _wrap_reasoning_in_think_tags(texts: Iterable[str]) -> str:
+        """Each text in `<think>…</think>`, one after the other; model servers and agents of the field call it."""
+        return "".join(f"<think>{text}</think>" for text in texts)

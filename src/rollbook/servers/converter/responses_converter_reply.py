@@ -62,9 +62,9 @@ def output_items(choice: NeMoGymChoice, uses_reasoning_parser: bool) -> list[Jso
     """The choice's message as output items, in order: reasoning, message, calls."""
     message = choice.message
     text = message.content or ""
-    thoughts = THINK.findall(text) if uses_reasoning_parser else []
-    if thoughts:
-        text = THINK.sub("", text)
+    thoughts: list[str] = []
+    if uses_reasoning_parser:
+        thoughts, text = cut_thoughts(text)
     items: list[JsonObject] = [_reasoning_item(thoughts)] if thoughts else []
     calls = message.tool_calls or []
     if text or message.refusal or not (items or calls):
@@ -72,6 +72,12 @@ def output_items(choice: NeMoGymChoice, uses_reasoning_parser: bool) -> list[Jso
     items.extend(_call_item(call) for call in calls)
     items[-1].update(_tokens(message))
     return items
+
+
+def cut_thoughts(text: str) -> tuple[list[str], str]:
+    """What stands in `<think>…</think>`, and the text without it."""
+    thoughts = THINK.findall(text)
+    return thoughts, THINK.sub("", text) if thoughts else text
 
 
 def _reasoning_item(thoughts: list[str]) -> JsonObject:
