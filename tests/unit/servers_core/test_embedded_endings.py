@@ -126,3 +126,49 @@ async def test_what_a_handler_puts_into_its_context_stays_there():
     for _ in range(2):
         assert (await server.call(EmbeddedRequest("POST", server.base_url, "/"))).status == 200
     assert (seen, name.get()) == (["nobody", "nobody"], "caller")
+
+
+async def test_handlers_that_begin_in_the_grace_of_others_or_as_they_are_cancelled_are_cancelled_too():
+    ended, calls = [], []
+
+    async def app(scope, receive, send):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(scope["path"])
+            if scope["path"] == "/first":
+                call("/third")
+
+    def call(path):
+        calls.append(asyncio.create_task(server.call(EmbeddedRequest("POST", server.base_url, path))))
+
+    server = server_of(app)
+    call("/first")
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(server.close())
+    await asyncio.sleep(0)
+    call("/second")
+    async with asyncio.timeout(LIMIT):
+        await closing
+    assert [await status_of(one) for one in calls] == [500, 500, 500]
+    assert ({*ended} >= {"/first", "/second"}, server.running) == (True, set())
+
+
+async def test_a_handler_is_cancelled_once_and_ends_in_its_own_time():
+    ending = []
+
+    async def app(scope, receive, send):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(100):
+                await asyncio.sleep(0)
+            ending.append("whole")
+
+    server = server_of(app)
+    calls = [called(server) for _ in range(2)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(LIMIT):
+        await server.close()
+        await asyncio.wait(calls)
+    assert ending == ["whole"] * 2

@@ -13,7 +13,7 @@ import errno
 import logging
 import socket
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Protocol
@@ -28,6 +28,7 @@ _LOG = logging.getLogger(__name__)
 _BACKLOG: Final = 2048
 _GRACE_SECONDS: Final = 0.5
 _HOST_AT: Final = len("http://")
+_MOST_ELSEWHERE: Final = 256
 _LOOPBACK_NAMES: Final = {"localhost": "127.0.0.1", "[::1]": "127.0.0.1"}
 
 
@@ -108,21 +109,38 @@ class EmbeddedServer:
         _LOG.info("%s is open on %s", self.name, self.base_url)
 
     async def close(self) -> None:
-        """Close the port, and give running handlers half a second before they are cancelled."""
+        """Close the port, and give running handlers half a second before they are cancelled.
+
+        Handlers that begin meanwhile are among them; those that begin while others are cancelled have no grace. None is
+        cancelled twice, which would interrupt its own ending.
+        """
         if self._listener is not None:
             await self._listener.close()
-        if self.running:
-            await asyncio.wait(set(self.running), timeout=_GRACE_SECONDS)
-        leftover = set(self.running)
-        for task in leftover:
-            task.cancel()
-        if leftover:
-            await asyncio.wait(leftover, timeout=_GRACE_SECONDS)
+        await self._handlers_end(lambda _: None)
+        cancelled: set[asyncio.Task[None]] = set()
+
+        def cancel_once(running: set["asyncio.Task[None]"]) -> None:
+            for task in running - cancelled:
+                task.cancel()
+            cancelled.update(running)
+
+        await self._handlers_end(cancel_once)
+        cancel_once(set(self.running))
+
+    async def _handlers_end(self, look: Callable[[set["asyncio.Task[None]"]], None]) -> None:
+        """Wait for handlers to end, also those that begin meanwhile, no longer than the grace; `look` sees them all."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + _GRACE_SECONDS
+        while self.running and (left := deadline - clock()) > 0:
+            look(running := set(self.running))
+            await asyncio.wait(running, timeout=left, return_when=asyncio.FIRST_COMPLETED)
 
 
 _servers: dict[str, EmbeddedServer] = {}
 _origins: dict[str, EmbeddedServer] = {}
 """The servers by `http://host:port` as callers have written it: an address is taken apart once."""
+_elsewhere: set[str] = set()
+"""The same of addresses that no server of this process has."""
 
 
 def register_embedded(
@@ -149,6 +167,7 @@ def register_embedded(
         )
     server = EmbeddedServer(host, port, app, name, port_key, state or {})
     _servers[key] = server
+    _elsewhere.clear()
     return server
 
 
@@ -170,11 +189,15 @@ def find_embedded(url: str) -> EmbeddedServer | None:
         return None
     slash = url.find("/", _HOST_AT)
     origin = url if slash < 0 else url[:slash]
+    if origin in _elsewhere:
+        return None
     server = _origins.get(origin)
     if server is None or server.loop.is_closed():
         server = _looked_up(origin)
         if server is not None and "?" not in origin:
             _origins[origin] = server
+        elif server is None and len(_elsewhere) < _MOST_ELSEWHERE:
+            _elsewhere.add(origin)
     return server
 
 
