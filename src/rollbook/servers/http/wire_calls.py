@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import lru_cache
 from typing import Final
 
 from aiohttp import (
@@ -40,6 +41,7 @@ from rollbook.servers.http.embedded_response import EmbeddedResponse, RawHeaders
 from rollbook.servers.http.redaction import redacted_url
 from rollbook.servers.wire.broken import Broken, Kind
 from rollbook.servers.wire.poster import Poster
+from rollbook.servers.wire.target import lines_of
 
 _WRITTEN_ALREADY: Final = frozenset({"accept", "user-agent"})
 _NOT_CARRIED: Final = frozenset(
@@ -62,6 +64,7 @@ _BAD_REQUEST: Final = 400
 _HTTP_PORT: Final = 80
 
 Places = AbstractAsyncContextManager[object]
+Said = tuple[tuple[str, str], ...]
 
 
 class WireCalls:
@@ -86,13 +89,13 @@ class WireCalls:
             aiohttp.ClientError, TimeoutError: no whole reply came.
 
         """
-        headers = {name: value for name, value in asked.headers.items() if name not in _WRITTEN_ALREADY}
         exchange = Exchange(time.monotonic)
         raw: RawHeaders = []
         try:
             async with asyncio.timeout(seconds), self._all, self._places_at(asked.base_url):
+                lines = _lines(tuple(asked.headers.items()))
                 reply = await self._poster.exchanged(
-                    asked.base_url, asked.url, asked.body, exchange, headers=_ENCODINGS | headers, raw=raw
+                    asked.base_url, asked.url, asked.body, exchange, headers=lines, raw=raw
                 )
         except Broken as broken:
             raise client_error(broken, asked) from (broken.__cause__ or broken)
@@ -116,6 +119,7 @@ def wire_calls(settings: ClientSettings) -> WireCalls | None:
     return WireCalls(settings)
 
 
+@lru_cache(maxsize=256)
 def base_of(method: str, url: str) -> str | None:
     """Return `http://host:port` of a call that the wire client may carry; None for any other."""
     scheme, _, rest = url.partition("://")
@@ -127,7 +131,19 @@ def base_of(method: str, url: str) -> str | None:
 
 def may_carry(headers: Mapping[str, str]) -> bool:
     """Whether the wire client writes a request with these `headers` as it was given."""
+    return _may_carry(tuple(headers.items()))
+
+
+@lru_cache(maxsize=256)
+def _may_carry(said: Said) -> bool:
+    headers = dict(said)
     return _NOT_CARRIED.isdisjoint(headers) and all(headers.get(name) == value for name, value in _OWN.items())
+
+
+@lru_cache(maxsize=256)
+def _lines(said: Said) -> bytes:
+    """Return what is written of these headers beside what the wire client writes itself."""
+    return lines_of(_ENCODINGS | {name: value for name, value in said if name not in _WRITTEN_ALREADY})
 
 
 def _places(most: int) -> Places:

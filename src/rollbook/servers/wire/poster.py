@@ -131,11 +131,11 @@ class Poster:
         body: bytes | Upload,
         exchange: Exchange,
         *,
-        headers: Mapping[str, str] = JSON,
+        headers: Mapping[str, str] | bytes = JSON,
         gone: Callable[[], bool] | None = None,
         raw: RawHeaders | None = None,
     ) -> Reply:
-        """Do as `post` does, and give `raw` the reply's headers as they came.
+        """Do as `post` does, with `headers` that may be lines already; give `raw` the reply's headers as they came.
 
         Raises:
             Broken: no whole reply came.

@@ -79,18 +79,28 @@ def deadline_value(seconds: float) -> str:
     return f"{seconds:.3f}".rstrip("0").rstrip(".")
 
 
-def request_of(
-    target: Target, headers: Mapping[str, str], seconds: float | None, body: bytes, further: int = 0
-) -> bytes:
-    """Return head and body of a request as they are written, in one piece; `seconds` is what it may take, if limited.
-
-    `further` bytes of the body are written after it.
+def lines_of(headers: Mapping[str, str]) -> bytes:
+    """Return headers as they are written.
 
     Raises:
         ValueError: a header that HTTP cannot carry.
 
     """
-    lines = _JSON_LINES if headers is JSON else b"".join(_line(name, value) for name, value in headers.items())
+    return _JSON_LINES if headers is JSON else b"".join(_line(name, value) for name, value in headers.items())
+
+
+def request_of(
+    target: Target, headers: Mapping[str, str] | bytes, seconds: float | None, body: bytes, further: int = 0
+) -> bytes:
+    """Return head and body of a request as they are written, in one piece; `seconds` is what it may take, if limited.
+
+    `headers` may be lines already. `further` bytes of the body are written after it.
+
+    Raises:
+        ValueError: a header that HTTP cannot carry.
+
+    """
+    lines = headers if isinstance(headers, bytes) else lines_of(headers)
     if seconds is not None:
         lines += _line(DEADLINE_HEADER, deadline_value(seconds))
     return b"%b%bContent-Length: %d\r\n\r\n%b" % (target.head, lines, len(body) + further, body)
