@@ -91,10 +91,13 @@ def test_a_file_folded_in_blocks_is_a_file_folded_line_by_line(tmp_path_factory,
     assert in_blocks == folded(*paths, reserved, limit, in_blocks=False)
 
 
-def test_a_huge_line_is_folded_without_its_bulk(tmp_path):
+@pytest.mark.parametrize("cut", [0, 1])
+def test_a_huge_line_is_folded_without_its_bulk(cut, tmp_path):
     path, huge = tmp_path / "r.jsonl", line_of(1, 0, reward=1.0, responses_create_params="z" * (9 << 20))
-    path.write_bytes(line_of(0, 0, reward=0.0) + b"\n" + huge + b"\n" + line_of(2, 0, reward=1.0) + b"\n" + huge)
+    last = huge[: len(huge) - cut]
+    path.write_bytes(line_of(0, 0, reward=0.0) + b"\n" + huge + b"\n" + line_of(2, 0, reward=1.0) + b"\n" + last)
     blocks = list(plain_blocks(path))
     assert max(len(text) for block in blocks for text in block.texts) < 1000
-    assert sum(sum(block.lengths) for block in blocks) == path.stat().st_size - len(huge)
+    counted = 0 if cut else len(huge)
+    assert sum(sum(block.lengths) for block in blocks) == path.stat().st_size - len(last) + counted
     assert folded(path, path, [], None, in_blocks=True) == folded(path, path, [], None, in_blocks=False)
