@@ -138,6 +138,16 @@ def test_rc_02_the_last_row_of_a_shard_that_lacks_only_its_newline_is_aggregated
     assert metrics_beside(two) == metrics_beside(one)
 
 
+def test_results_of_which_no_plan_tells_whether_they_are_all_are_not_complete(tmp_path):
+    (tmp_path / "r.jsonl").write_bytes(lines([scored(0), scored(1)]))
+    answer = aggregate(tmp_path / "r.jsonl", tmp_path / "all" / "r.jsonl", "--require-complete")
+    assert answer.code == 4
+    assert f"no plan lies beside {tmp_path / 'r.jsonl'}. Name a plan" in answer.text
+    (tmp_path / "plan").write_bytes(lines([row | {"reward": None} for row in (scored(0), scored(1))]))
+    plan = ("--require-complete", "--materialized-inputs", str(tmp_path / "plan"), "--no-health-check")
+    assert aggregate(tmp_path / "r.jsonl", tmp_path / "all" / "r.jsonl", *plan).code == 0
+
+
 def test_rc_81_rollouts_of_two_servers_are_no_copies_of_each_other_in_the_health_check(tmp_path):
     for name in ("one", "two"):
         rows = [scored(task, _ng_environment_server=name, agent_ref={"name": name}) for task in (0, 1)]

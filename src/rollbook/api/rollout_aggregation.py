@@ -47,11 +47,11 @@ from rollbook.verbs.merged_run import without_merged
 from rollbook.verbs.metrics_file import ERROR_KEY, LocalEntry, write_metrics
 from rollbook.verbs.shard_coverage import GroupReport, summed
 from rollbook.verbs.shard_files import refuse_over_run, shard_files
-from rollbook.verbs.shard_groups import MetricsGroup, Shard, number_alike
+from rollbook.verbs.shard_groups import MetricsGroup, Shard, number_alike, without_plan
 from rollbook.verbs.shard_output import own_reports, refuse_file_of_run, refuse_lost_rows
 
 _NO_DEPLOYMENT: Final = "computed without the server, which was not asked: what any server computes"
-_DAMAGED_NAMED: Final = 3
+_NAMED: Final = 3
 _FAILED: Final = "the server's own metrics are missing; these are the ones that any server computes"
 
 
@@ -162,7 +162,7 @@ class _Aggregating:
             )
             folds = [shard.standings for shard in read.shards]
             self._notes += without_failures(counting, folds, result.coverage.failed_by_class)
-            error = self._rejection(result.coverage)
+            error = self._rejection(result.coverage, read.shards)
             if error is not None:
                 result = replace(result, groups=tuple(group.rejected_by(error) for group in groups))
             result = replace(result, files=self._write_coverage(result), notes=tuple(self._notes))
@@ -197,8 +197,13 @@ class _Aggregating:
             file.write(msgspec.json.format(msgspec.json.encode(result.to_json()), indent=2) + b"\n")
         return {"coverage": path}
 
-    def _rejection(self, coverage: Coverage) -> IncompleteEvaluationError | None:
-        return self._settings.completion_rejection(
+    def _rejection(self, coverage: Coverage, shards: Sequence[Shard]) -> IncompleteEvaluationError | None:
+        settings = self._settings
+        unknown = without_plan(shards) if settings.require_complete else ()
+        if unknown and not coverage.owed:
+            why = f"EVAL FAILED: nobody knows whether this is all: no plan lies beside {_named(unknown)}"
+            return IncompleteEvaluationError(f"{why}. Name a plan of all shards with --materialized-inputs")
+        return settings.completion_rejection(
             coverage.planned, (), coverage.completed, retryable=bool(coverage.owed), made_progress=False
         )
 
@@ -267,9 +272,12 @@ def _withheld(groups: tuple[GroupReport, ...], damaged: Sequence[Path]) -> tuple
     """Return the groups without headlines where files of a shard cannot be believed."""
     if not damaged:
         return groups
-    named = ", ".join(map(str, damaged[:_DAMAGED_NAMED])) + (", …" if len(damaged) > _DAMAGED_NAMED else "")
-    why = f"files of {named} are damaged; gym eval status names each place"
+    why = f"files of {_named(damaged)} are damaged; gym eval status names each place"
     return tuple(replace(group, headline=msgspec.structs.replace(group.headline, withheld=why)) for group in groups)
+
+
+def _named(runs: Sequence[Path]) -> str:
+    return ", ".join(map(str, runs[:_NAMED])) + (", …" if len(runs) > _NAMED else "")
 
 
 def _raise_failures(result: AggregationResult) -> None:

@@ -254,6 +254,13 @@ def sharing(groups: Sequence[MetricsGroup]) -> tuple[tuple[MetricsGroup, ...], .
     return tuple(of for _, of in sorted(apart.items()))
 
 
+def without_plan(shards: Sequence[Shard]) -> tuple[Path, ...]:
+    """Return the runs of which nothing says what was planned."""
+    if any(shard.is_inventory for shard in shards):
+        return ()
+    return tuple(shard.output for shard in shards if not any(shard.standings.columns.flags))
+
+
 def number_alike(groups: Sequence[MetricsGroup]) -> bool:
     """Whether two groups have a result of one task and repeat, which are then two rollouts of one number."""
     return len(groups) > 1 and any(starmap(eq, pairwise(merge(*(group.keys for group in groups)))))

@@ -3,6 +3,7 @@
 import pytest
 
 from rollbook.records.standing import Coverage
+from rollbook.scoring.coverage_report import ScoreShare
 from rollbook.scoring.coverage_text import MetricsCoverage, coverage_line
 
 ROUTED = {"agent_run_error": 2}
@@ -56,3 +57,15 @@ def test_imputed_rollouts_are_exported_only_where_imputing_was_asked_for():
 def test_the_coverage_line_names_what_became_of_every_planned_rollout(coverage, line):
     assert coverage.law_holds
     assert coverage_line(coverage) == line
+
+
+def test_the_exported_shares_of_a_plan_add_up_to_it_and_what_left_a_result_is_not_missing():
+    share = ScoreShare(expected=20, scored=10, masked=1, unscored=2, imputed=3).metrics()
+    assert share == {
+        "coverage/expected": 20,
+        "coverage/scored": 10,
+        "coverage/masked": 1,
+        "coverage/unscored": 2,
+        "coverage/imputed": 3,
+        "coverage/missing": 4,
+    }
