@@ -51,6 +51,14 @@ def law(counts):
     return counts["scored"] + counts["masked"] + counts["unscored"] + sum(counts["failed"].values()) + counts["missing"]
 
 
+def test_a_run_that_ends_at_its_first_failure_writes_what_became_of_every_rollout(stub, tmp_path):
+    folder = folder_of(tmp_path, 4)
+    stub.script = replies({(1,): BUSY})
+    assert folder.run(stub, "--no-route-failures", "--concurrency", "1", "--retry-for", "0").code == 1
+    counts = coverage_of(folder)
+    assert (counts["expected"], counts["scored"], law(counts)) == (4, 1, 4)
+
+
 def test_failed_rollouts_are_in_the_denominator_of_the_text_and_of_the_file(stub, tmp_path):
     folder = folder_of(tmp_path, 4)
     stub.script = replies({(3,): BUSY, (2, 1, 0): BUSY})

@@ -200,6 +200,14 @@ async def test_what_was_in_flight_when_the_ledger_failed_is_cut_with_the_reason_
     assert pages.calls[-2:] == [("cut", [(0, 0), (1, 0)], why), ("stopped", why)]
 
 
+async def test_a_number_that_never_reached_the_disk_is_told_neither_as_refused_nor_as_cut():
+    pages = Pages()
+    pages.broken = {"reserve"}
+    with pytest.raises(LedgerError):
+        await finished(Under(pages=pages, lanes=1).run)
+    assert pages.calls == [("stopped", "LedgerError: disk full at reserve")]
+
+
 async def test_an_error_that_only_telling_brings_is_raised():
     pages = Pages()
     pages.broken = {"stopped"}
