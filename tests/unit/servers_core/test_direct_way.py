@@ -86,16 +86,8 @@ async def doubled(body: Asked) -> Doubled:
     return Doubled(city=body.city, number=body.number)
 
 
-async def either(body: Asked) -> Other | Answered:
-    return Answered(city=body.city) if body.number == 1.5 else Other(number=body.number)
-
-
-async def either_wider(body: Asked) -> Answered | MoreAnswered | None:
-    return MoreAnswered(city=body.city) if body.number == 1.5 else None
-
-
-async def either_narrower(body: Asked) -> MoreAnswered | Answered:
-    return (MoreAnswered if body.number == 1.5 else Answered)(city=body.city)
+async def either(body: Asked) -> MoreAnswered | Answered | Other:
+    return {1.5: Answered, 2.0: MoreAnswered}.get(body.number, Other)(city=body.city)
 
 
 async def either_doubled(body: Asked) -> Answered | Doubled:
@@ -159,8 +151,6 @@ HANDLERS = (
     checked,
     doubled,
     either,
-    either_wider,
-    either_narrower,
     either_doubled,
     untyped,
     with_everything,
