@@ -26,7 +26,7 @@ def reply_bytes(reply: BaseModel | Mapping[str, Any]) -> bytes:
     """Return a reply as JSON; a model goes without the fields nobody set."""
     try:
         if isinstance(reply, BaseModel):
-            return reply.model_dump_json(exclude_unset=True).encode()
+            return reply.__pydantic_serializer__.to_json(reply, exclude_unset=True)
         return orjson.dumps(reply)
     except (PydanticSerializationError, TypeError) as error:
         _LOG.warning("a reply is written with U+FFFD for what is no text: %s", error)
