@@ -64,6 +64,15 @@ def test_the_same_repeat_of_another_stage_is_no_copy():
     assert health.counts.verdicts == Counter({HEALTHY: 2})
 
 
+def test_of_a_record_that_cannot_be_read_it_is_not_said_that_it_is_a_copy():
+    lines, _, _ = reduced([row(), row() | {"ng_trajectory": "no trajectory"}])
+    assert [[found["check"] for found in v["findings"]] for v in lines] == [
+        ["rollout_duplicate_identity"],
+        ["record_unreadable"],
+    ]
+    assert "rollout_duplicate_identity" in lines[1]["unobserved"]
+
+
 def test_copies_that_disagree_are_one_unobserved_repeat():
     ignored = ["rollout_duplicate_identity"]
     _, tasks, _ = reduced([row(), unwell()], ignored)
