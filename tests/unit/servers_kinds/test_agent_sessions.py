@@ -355,24 +355,6 @@ async def test_an_agent_that_captures_tokens_says_so_in_its_paths():
     assert path == "/ng-rollout/3-0/training-token-capture/v1/responses"
 
 
-@pytest.mark.parametrize(
-    ("observed", "block", "own", "prefix"),
-    [
-        (False, {"enabled": False}, True, ""),
-        (True, {"enabled": False}, True, "/ng-rollout/3-0"),
-        (False, {"enabled": True}, True, "/ng-rollout/3-0/training-token-capture"),
-        (True, {"enabled": True}, True, "/ng-rollout/3-0/training-token-capture"),
-        (True, {"enabled": True}, False, "/ng-rollout/3-0"),
-        (False, {"enabled": True, "all_agents": True}, False, "/ng-rollout/3-0/training-token-capture"),
-    ],
-)
-async def test_a_block_about_token_ids_decides_which_agents_capture_them(observed, block, own, prefix):
-    agent = Agent(token_id_capture=own)
-    async with agent.playing(observability_enabled=observed, token_id_capture=block):
-        path = agent.server.url_path_for_run("/v1/responses", {"_ng_rollout_id": "3-0"})
-    assert path == f"{prefix}/v1/responses"
-
-
 async def test_a_session_may_use_the_accesses_of_the_agent_and_its_own_under_different_names():
     agent = Agent(tool_accesses=[ACCESS])
     async with agent.playing():
@@ -404,13 +386,3 @@ def test_a_retry_window_is_positive(window):
         BaseResponsesAPIAgentConfig(
             host="h", port=1, entrypoint="", name="a", session_close_retry_window_seconds=window
         )
-
-
-@pytest.mark.parametrize(
-    ("kept", "read"), [({}, None), ({"agent_session_id": "a1"}, "a1"), ({"agent_session_id": 7}, None)]
-)
-def test_a_session_is_named_by_text_and_by_nothing_else(kept, read):
-    config = BaseResponsesAPIAgentConfig(host="h", port=1, entrypoint="app.py", name="agent")
-    agent = Remembering(config=config, server_client=ServerClient.model_construct())
-    request = Request({"type": "http", "headers": [], "session": kept})
-    assert agent._agent_session_id_from_request(request) == read

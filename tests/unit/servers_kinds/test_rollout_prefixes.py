@@ -126,3 +126,33 @@ def test_where_nothing_is_observed_a_request_is_not_asked_for_its_rollout():
     client = ServerClient(BaseServerConfig(host="h", port=1), {})
     agent = Watched(config=config, server_client=client, seen=[])
     assert agent.url_path_for_request("/v1/responses", object()) == "/v1/responses"
+
+
+@pytest.mark.parametrize(
+    ("kept", "read"), [({}, None), ({"agent_session_id": "a1"}, "a1"), ({"agent_session_id": 7}, None)]
+)
+def test_a_session_is_named_by_text_and_by_nothing_else(kept, read):
+    config = BaseResponsesAPIAgentConfig(host="h", port=1, entrypoint="app.py", name="agent")
+    agent = Watched(config=config, server_client=ServerClient.model_construct(), seen=[])
+    request = Request({"type": "http", "headers": [], "session": kept})
+    assert agent._agent_session_id_from_request(request) == read
+
+
+@pytest.mark.parametrize(
+    ("observed", "block", "own", "prefix"),
+    [
+        (False, {"enabled": False}, True, ""),
+        (True, {"enabled": False}, True, "/ng-rollout/3-0"),
+        (False, {"enabled": True}, True, "/ng-rollout/3-0/training-token-capture"),
+        (True, {"enabled": True}, True, "/ng-rollout/3-0/training-token-capture"),
+        (True, {"enabled": True}, False, "/ng-rollout/3-0"),
+        (False, {"enabled": True, "all_agents": True}, False, "/ng-rollout/3-0/training-token-capture"),
+    ],
+)
+def test_a_block_about_token_ids_decides_which_agents_capture_them(observed, block, own, prefix):
+    named = {"host": "h", "port": 1, "entrypoint": "app.py", "name": "agent", "token_id_capture": own}
+    client = ServerClient(
+        BaseServerConfig(host="h", port=1), {"observability_enabled": observed, "token_id_capture": block}
+    )
+    agent = Watched(config=BaseResponsesAPIAgentConfig(**named), server_client=client, seen=[])
+    assert agent.url_path_for_run("/v1/responses", {"_ng_rollout_id": "3-0"}) == f"{prefix}/v1/responses"
