@@ -3,6 +3,7 @@
 Rules:
 * A failure is status 500 with a bare JSON string, and a header that says which failure led to it.
 * The body of an inner server's error is put into the text as Python bytes, one level per hop; a long one is cut.
+* Text with half of a character in it, which no reply can hold, is status 422: who sent it can mend it.
 * Once a reply has begun nothing can be said any more, and the error goes on to the server.
 * Every handler error ends here: a server outlives what its environment raises.
 * An error is one line in the log, bounded; its traceback is logged for DEBUG alone.
@@ -19,6 +20,7 @@ from aiohttp import ClientResponseError
 from fastapi import FastAPI, Request
 from fastapi.exception_handlers import request_validation_exception_handler
 from fastapi.exceptions import RequestValidationError
+from pydantic_core import PydanticSerializationError
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,6 +35,12 @@ _DUMP_CHARS: Final = 4096
 _DUMP_ERRORS: Final = 20
 _INNER_CHARS: Final = 1024
 _ERROR_CHARS: Final = 1024
+_HALF_A_CHARACTER: Final = orjson.dumps(
+    {
+        "detail": "the text has half of a character in it (a lone surrogate, \\ud800 to \\udfff), for which UTF-8 has "
+        "no bytes; send the whole character, or U+FFFD in its place"
+    }
+)
 
 
 def reply_text(error: BaseException, session_key: str) -> str:
@@ -49,6 +57,12 @@ def inner_body(error: BaseException) -> bytes | None:
     """Return the body of an inner server's error, as `raise_for_status` attached it, or None for any other error."""
     content = getattr(error, "response_content", None) if isinstance(error, ClientResponseError) else None
     return capped_body(content) if isinstance(content, bytes) else None
+
+
+def is_half_a_character(error: BaseException) -> bool:
+    """Whether a reply could not be written because a text of it has a lone surrogate."""
+    is_written = isinstance(error, (PydanticSerializationError, UnicodeEncodeError))
+    return is_written and "surrogates not allowed" in str(error)
 
 
 class ErrorReplies:
@@ -79,6 +93,9 @@ class ErrorReplies:
             if begun:
                 raise
             self._log(error, scope)
+            if is_half_a_character(error):
+                await Response(_HALF_A_CHARACTER, 422, media_type="application/json")(scope, receive, send)
+                return
             body = orjson.dumps(_encodable(reply_text(error, self.session_key)))
             report = report_of(error, self.boundary)
             headers = {FAILURE_REPORT_HEADER: header_of(report)} if report is not None else None
