@@ -6,7 +6,12 @@ from pydantic import ValidationError
 
 from rollbook.health.trajectory import InvalidTrajectoryError, read_trajectory
 from rollbook.servers.kinds.observation_joining import join_model_call_observations
-from rollbook.servers.kinds.observations import AgentObservation, AgentObservationBundle, ModelCallRef
+from rollbook.servers.kinds.observations import (
+    AgentObservation,
+    AgentObservationBundle,
+    ModelCallRef,
+    SandboxObservation,
+)
 from rollbook.servers.kinds.trajectory import TrajectoryRecord
 
 POLICY = {"type": "responses_api_models", "name": "policy_model"}
@@ -135,3 +140,20 @@ def test_the_call_before_which_a_context_was_compacted_is_completed_too():
     )
     joined = join_model_call_observations(seen, [CALL])
     assert joined.records[0].before_model_call.model_call_id == "c1"
+
+
+def test_what_a_sandbox_used_is_null_where_nobody_measured_it():
+    told = SandboxObservation(role="verifier", outcome="completed", wall_time_s=1.5).model_dump(mode="json")
+    assert told == {
+        "kind": "sandbox",
+        "role": "verifier",
+        "provider": None,
+        "sandbox_id": None,
+        "outcome": "completed",
+        "exit_code": None,
+        "error_type": None,
+        "wall_time_s": 1.5,
+        "cpu_time_s": None,
+        "peak_memory_mib": None,
+        "resource_usage_source": None,
+    }

@@ -95,7 +95,10 @@ class ContextCompactionObservation(BaseModel):
 
 
 class SandboxObservation(BaseModel):
-    """What became of a sandbox that a rollout used; `role` says what for."""
+    """What became of a sandbox that a rollout used; `role` says what for.
+
+    What it used is null where nobody measured it; `resource_usage_source` says who did.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -107,6 +110,9 @@ class SandboxObservation(BaseModel):
     exit_code: int | None = None
     error_type: str | None = None
     wall_time_s: float | None = None
+    cpu_time_s: float | None = None
+    peak_memory_mib: float | None = None
+    resource_usage_source: str | None = None
 
 
 class AgentObservation(BaseModel):
