@@ -47,9 +47,10 @@ def test_a_row_that_json_cannot_hold_is_named():
 EPISODE = {"task_id": {"taskset": "sums", "task_id": "t"}, "task_input": {"question": "1 + 1"}}
 
 
-def test_an_episode_task_goes_to_the_server_that_the_configuration_routes_its_taskset_to():
+@pytest.mark.parametrize("named", [{}, {"_ng_environment_server": "another"}])
+def test_an_episode_task_goes_to_the_server_that_the_configuration_routes_its_taskset_to(named):
     routed = OmegaConf.merge(CONFIG, {"environment_server_routes": {"sums": ENVIRONMENT}})
-    rows = RolloutCollectionHelper().preprocess_examples([EPISODE], num_repeats=2, global_config_dict=routed)
+    rows = RolloutCollectionHelper().preprocess_examples([EPISODE | named], num_repeats=2, global_config_dict=routed)
     assert [row["_ng_environment_server"] for row in rows] == [ENVIRONMENT] * 2
     assert [row["_ng_rollout_index"] for row in rows] == [0, 1]
 
