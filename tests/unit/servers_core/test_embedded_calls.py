@@ -294,6 +294,14 @@ async def test_an_embedded_server_is_found_by_its_address_alone(url, found):
         assert (find_embedded(url) is not None) is found
 
 
+async def test_a_server_is_found_at_an_address_that_was_asked_for_before_it_was_there():
+    async with in_process(echo(), 9):
+        assert find_embedded("http://127.0.0.1:10/") is None
+        async with in_process(echo(), 10):
+            assert find_embedded("http://127.0.0.1:10/") is not None
+        assert find_embedded("http://127.0.0.1:10/") is None
+
+
 async def test_a_redirect_is_followed_as_through_a_socket():
     (port,) = free_ports(1)
     app = FastAPI()
