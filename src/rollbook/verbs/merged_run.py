@@ -186,7 +186,7 @@ class _Merging:
         for key, shard, row in self._standing():
             table, at = tables[shard], read[shard]
             if at is not None:
-                size += write(_ended(at(table.offsets[row], table.lengths[row])))
+                size += write(at(table.offsets[row], table.lengths[row]))
                 self.rows += 1
                 if named[shard][table.origins[row]]:
                     reserve(key, table.attempts[row])
@@ -219,7 +219,7 @@ class _Merging:
                 continue
             for row in reversed([*table.chain(standings.columns.last[seat])]):
                 if rows is not None and table.files[row] == _FAILURES:
-                    self._sizes[File.FAILURES] += write(_ended(rows.at(table.offsets[row], table.lengths[row])))
+                    self._sizes[File.FAILURES] += write(rows.at(table.offsets[row], table.lengths[row]))
                     self._reserve(number, key, row)
             for attempt in standings.columns.attempts.lost(seat):
                 self._reserve_number(key, attempt)
@@ -247,7 +247,7 @@ class _Merging:
         """Write the rows of all plans."""
         hashed, rollouts = HashedFile(self._files["materialized_inputs"].file), 0
         for line in merged_lines(plans, self._standing(), holding):
-            hashed.write(_ended(line))
+            hashed.write(line)
             rollouts += 1
         self._digest = PlanDigest(sha256=hashed.sha256, bytes=hashed.size, rollouts=rollouts)
 
@@ -307,10 +307,6 @@ class _Merging:
         if self._reserved:
             self._log.append(log_line(Reserved(self._reserved, (0, 0))))
             self._reserved = []
-
-
-def _ended(line: bytes) -> bytes:
-    return line if line.endswith(b"\n") else line + b"\n"
 
 
 def _failures_of(shard: Shard, holding: ExitStack) -> PlacedRows | None:
