@@ -17,6 +17,7 @@ Source: collection.md §3.1, §3.4, §3.5.
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -114,14 +115,28 @@ class Supply:
 
     async def admitted(self, server: str, after: float) -> bool:
         """Wait `after` seconds, and until another attempt may be sent to `server`; False when none is any more."""
-        if after > 0:
-            await first_of(self._over.wait(), self._clock.sleep(after))
+        await self._put_off(after)
         while self._goes_on(now := self._clock.monotonic()):
             if not self._is_paused() and self._has_room_again(server, now):
                 self._ceilings.began(server)
                 return True
             await self._wait(now)
         return False
+
+    async def _put_off(self, seconds: float) -> None:
+        """Wait `seconds`, or until nothing is sent any more: a budget that is spent meanwhile ends admission."""
+        now = self._clock.monotonic()
+        while seconds > 0 and self._goes_on(now):
+            spent = self._until_spent(now)
+            await first_of(self._over.wait(), self._clock.sleep(min(seconds, spent)))
+            before, now = now, self._clock.monotonic()
+            seconds = 0.0 if seconds <= spent else seconds - (now - before)
+
+    def _until_spent(self, now: float) -> float:
+        """Return the seconds until the budget ends admission for all that is left; infinity where it will not."""
+        if self._spending is None or self._whole_tasks or self._spending.deadline <= now:
+            return math.inf
+        return self._spending.deadline - now
 
     def left(self) -> Iterator[Rollout | None]:
         """Yield what nothing ran of, once nothing is handed out any more."""

@@ -130,6 +130,32 @@ async def test_a_rollout_whose_number_is_late_on_disk_is_sent_only_with_the_marg
     assert [type(event) for event in run.seen].count(RunNoted) == (1 if said else 0)
 
 
+@pytest.mark.parametrize("asked", [100.0, 10.0])
+async def test_a_rollout_that_waits_to_be_sent_again_ends_waiting_when_the_budget_is_spent(asked):
+    run = Run(to_servers("env"), lanes=1, budget=Budget(10.0), retry_for=600.0)
+    await settled()
+    run.desk.calls[0].answer(Reply(503, b"busy", {"retry-after": f"{asked:g}"}))
+    await settled()
+    await run.passes(9.0)
+    assert not run.stop.closed.is_set()
+    await run.passes(1.0)
+    assert await run.ends() == Dispatched(EXHAUSTED, 0)
+    assert len(run.desk.calls) == 1
+    assert [rollout.key.task for rollout in run.dispatcher.supply.left()] == [0]
+
+
+async def test_a_task_that_is_sent_whole_waits_for_its_retry_past_the_end_of_the_budget():
+    run = Run(to_servers("env"), lanes=1, budget=Budget(10.0), retry_for=600.0, whole_tasks=True)
+    await settled()
+    run.desk.calls[0].answer(Reply(503, b"busy", {"retry-after": "100"}))
+    await settled()
+    await run.passes(99.0, every=9.0)
+    assert len(run.desk.calls) == 1
+    await run.passes(1.0)
+    run.desk.calls[1].answer()
+    assert await run.ends() == Dispatched(None, 0)
+
+
 async def test_a_retry_is_a_start_too():
     run = Run(to_servers("env"), lanes=1, budget=Budget(10.0), retry_for=600.0)
     await settled()
