@@ -158,6 +158,12 @@ def test_a_clear_difference_is_better_or_worse():
     assert verdict(many(right), many(right)) is Verdict.NO_DIFFERENCE
 
 
+@pytest.mark.parametrize(("p_value", "said"), [(0.05, Verdict.NO_DIFFERENCE), (0.0499, Verdict.BETTER)])
+def test_a_difference_is_shown_by_a_p_value_below_the_level_alone(p_value, said):
+    found = compared(many(wrong), many(right))
+    assert judged(found, p_value, alpha=0.05, min_coverage=0.95).verdict is said
+
+
 def test_too_little_scored_is_inconclusive_unless_nothing_that_is_missing_could_turn_it():
     half = many(lambda place: (1.0,) if place % 2 else ("missing",))
     assert verdict(half, many(right)) is Verdict.COVERAGE
