@@ -29,7 +29,7 @@ _how: Final = flags(
         "--reward-range", type=float, nargs=2, metavar="LOW HIGH", help="Between which ends rewards lie. [default: 0 1]"
     ),
     click.option(
-        "--higher-is-better/--lower-is-better", default=True, help="Which end is the good one. [default: higher]"
+        "--higher-is-better/--lower-is-better", default=None, help="Which end is the good one. [default: higher]"
     ),
     click.option(
         "--search-dir", metavar="DIR", multiple=True, help="Write below this folder, and look for verifiers there."

@@ -20,6 +20,7 @@ from rollbook.config.manifest import Profile
 from rollbook.config.roots import add_search_dirs
 from rollbook.errors import ConfigError
 from rollbook.verbs.scaffold import Target, Wanted, planned_files, refuse_taken
+from rollbook.verbs.scaffold_reuse import as_reused
 from rollbook.verbs.scaffold_write import write_new_files
 
 _TARGETS: Final = {
@@ -38,6 +39,7 @@ def make(given: Mapping[str, Any], root: Path) -> None:
     """Write what the flags in `given` ask for below `root`, and say what was written."""
     wanted = _wanted(given)
     root = _root(root, given["search_dir"])
+    wanted = as_reused(wanted, given["reward_range"], higher_is_better=given["higher_is_better"])
     planned = planned_files(wanted)
     refuse_taken(wanted, root)
     home = root / wanted.target.shelf / wanted.name
@@ -66,9 +68,8 @@ def _wanted(given: Mapping[str, Any]) -> Wanted:
             "say what to make: one of --resources-server, --environment, --benchmark, with its NAME."
         )
     target, name = named[0]
-    low, high = given["reward_range"] or (0.0, 1.0)
     profile: Profile = given["profile"] or "custom-gym-verifier"
-    return Wanted(target, name, profile, given["reuse_verifier"], low, high, given["higher_is_better"])
+    return Wanted(target, name, profile, given["reuse_verifier"])
 
 
 def _root(root: Path, search_dirs: Sequence[str]) -> Path:

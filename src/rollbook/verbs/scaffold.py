@@ -55,7 +55,7 @@ class Target(StrEnum):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What to make: its kind and name, its profile, whose verifier it has, and what rewards it gives."""
+    """What to make: its kind and name, its profile, whose verifier it has, what rewards it gives, and its licence."""
 
     target: Target
     name: str
@@ -64,6 +64,7 @@ class Wanted(msgspec.Struct, frozen=True):
     low: float = 0.0
     high: float = 1.0
     higher_is_better: bool = True
+    licensing: str = "Apache-2.0"
 
 
 class _Judge(msgspec.Struct, frozen=True):
@@ -267,7 +268,7 @@ def _manifest(wanted: Wanted, judge: _Judge) -> EnvironmentManifest:
         "domain": "other",
         "description": _description(wanted, judge),
         "modality": "text",
-        "licensing": "Apache-2.0",
+        "licensing": wanted.licensing,
         "authors": ["Who wrote it"],
         "reward": {"range": [wanted.low, wanted.high], "higher_is_better": wanted.higher_is_better},
         "determinism": "seeded" if wanted.reuse is None else "unknown",

@@ -119,6 +119,13 @@ def test_a_verifier_of_the_shelf_can_be_taken(said, profile):
     assert len(run(said, "--environment", "mine")) == 5
 
 
+def test_rewards_and_licence_are_those_of_the_verifier_that_is_taken_unless_they_are_said(said):
+    ok(said("env", "init", "--environment", "mine", "--reuse-verifier", "wordle"))
+    assert ok(said("env", "validate", "mine", "--strict")).endswith("mine: valid\n")
+    ok(said("env", "init", "--environment", "other", "--reuse-verifier", "wordle", "--reward-range", "0", "2"))
+    assert "an end of the range" in said("env", "validate", "other")[1]
+
+
 def tree(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
