@@ -10,6 +10,7 @@ Source: collection.md §6.4; servers.md §8.11; Chen et al. 2021, "Evaluating La
 (the unbiased estimator 1 - C(n - c, k) / C(n, k)); cases RC-74, RC-76, RC-84.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -137,9 +138,13 @@ def _scores(rollout: Mapping[str, Any], score_fn: ScoreFn, answer_key: str | Non
 
 def _series_of(
     scores: Sequence[Sequence[Scores]], votes: Sequence[Sequence[object]] | None, name: str
-) -> dict[str, list[list[float]]]:
+) -> dict[str, Sequence[Sequence[float | None]]]:
     values = [[rollout[name] for rollout in task if name in rollout] for task in scores]
-    series = {_ANY_OF: [pass_series(task) for task in values], _AVERAGE: [average_series(task) for task in values]}
+    averages = [_known_averages([rollout.get(name) for rollout in task]) for task in scores]
+    series: dict[str, Sequence[Sequence[float | None]]] = {
+        _ANY_OF: [pass_series(task) for task in values],
+        _AVERAGE: averages,
+    }
     if votes is not None:
         ballots = zip(votes, scores, strict=True)
         series[_MAJORITY] = [
@@ -149,8 +154,18 @@ def _series_of(
     return series
 
 
-def _at(series: Mapping[str, Sequence[Sequence[float]]], name: str, k: int) -> JsonObject:
-    values = {pattern: [task[k - 1] for task in tasks if len(task) >= k] for pattern, tasks in series.items()}
+def _known_averages(values: Sequence[Number | None]) -> list[float | None]:
+    """Return the mean of the first k values, for every k, over those that there are: None where there are none."""
+    averages = average_series([value for value in values if value is not None])
+    counts = itertools.accumulate(value is not None for value in values)
+    return [averages[count - 1] if count else None for count in counts]
+
+
+def _at(series: Mapping[str, Sequence[Sequence[float | None]]], name: str, k: int) -> JsonObject:
+    values = {
+        pattern: [value for task in tasks if len(task) >= k and (value := task[k - 1]) is not None]
+        for pattern, tasks in series.items()
+    }
     return {f"{pattern.format(k=k)}/{name}": _percent(enough) for pattern, enough in values.items() if enough}
 
 
