@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from uuid import uuid4
 
-from omegaconf import DictConfig
-
 from rollbook.errors import InputError
 from rollbook.inputs.examples import rows_of
 from rollbook.inputs.row_names import faults_in_routing
 from rollbook.outcomes.classify import request_body
 from rollbook.plan.directory import Directory
+from rollbook.plan.environment_routes import EnvironmentRoutes
 from rollbook.plan.rollouts import numbered, rollout_of
 from rollbook.plan.targets import name_in
 from rollbook.records.codec import encode
@@ -36,7 +35,6 @@ from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY, TASK
 from rollbook.records.source import is_materialized
 from rollbook.records.task import Rollout
 
-_ROUTES_KEY = "environment_server_routes"
 _HOW_TO_NAME = (
     "Name an agent with `agent_ref` or `task_source` in the row, or a server with `_ng_environment_server` in the row "
     "or with environment_server_name"
@@ -139,37 +137,39 @@ def _faults_in_attempt(row: JsonMapping) -> Iterator[str]:
 
 
 def _addressed(rows: Iterable[JsonObject], directory: Directory, server: str | None) -> Iterator[JsonObject]:
+    faults: list[str] = []
     nowhere: list[str] = []
     only_agent = cache(lambda: directory.only_agent)
+    routes = EnvironmentRoutes(directory.config)
     for number, row in enumerate(rows):
         if server is not None:
             yield row | {NG_ENVIRONMENT_SERVER_KEY: server}
         elif name_in(row.get(AGENT_REF_KEY)) or row.get(TASK_SOURCE_KEY) or row.get(NG_ENVIRONMENT_SERVER_KEY):
             yield row
-        elif (stand_in := _stand_in(row, directory, only_agent)) is not None:
-            yield row | stand_in
         else:
-            nowhere.append(f"row {number}{_taskset_of(row)}")
+            try:
+                stand_in = _stand_in(row, routes, only_agent)
+            except InputError as error:
+                faults.append(f"row {number}: {error}")
+                continue
+            if stand_in is not None:
+                yield row | stand_in
+            else:
+                nowhere.append(f"row {number}{_taskset_of(row)}")
     if nowhere:
-        raise InputError(f"nobody runs {', '.join(nowhere)}. {_HOW_TO_NAME}")
+        faults.append(f"nobody runs {', '.join(nowhere)}. {_HOW_TO_NAME}")
+    if faults:
+        raise InputError("\n".join(faults))
 
 
-def _stand_in(row: JsonMapping, directory: Directory, only_agent: Callable[[], str | None]) -> JsonObject | None:
+def _stand_in(row: JsonMapping, routes: Mapping[str, str], only_agent: Callable[[], str | None]) -> JsonObject | None:
     """Return who runs a row that names nobody: the route of its task set, or the configuration's only agent."""
     if not is_materialized(row):
         return {AGENT_REF_KEY: {"name": name}} if (name := only_agent()) else None
     task_id = row["task_id"]
     taskset = task_id.get("taskset") if isinstance(task_id, Mapping) else None
-    found = environment_routes(directory.config).get(taskset) if isinstance(taskset, str) else None
+    found = routes.get(taskset) if isinstance(taskset, str) else None
     return {NG_ENVIRONMENT_SERVER_KEY: found} if found is not None else None
-
-
-def environment_routes(config: DictConfig) -> dict[str, str]:
-    """Return the environment server of each taskset that `config` names one for."""
-    routes = config.get(_ROUTES_KEY)
-    if not isinstance(routes, Mapping):
-        return {}
-    return {taskset: server for taskset, server in routes.items() if isinstance(server, str)}
 
 
 def _taskset_of(row: JsonMapping) -> str:

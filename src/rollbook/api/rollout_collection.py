@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from rollbook.api.direct_call import DirectCall, Pacing, reached
 from rollbook.api.direct_errors import DirectCallError
 from rollbook.api.direct_rollouts import Evidence, Handover
-from rollbook.api.direct_rows import DirectRow, RunNaming, direct_rows, environment_routes
+from rollbook.api.direct_rows import DirectRow, RunNaming, direct_rows
 from rollbook.api.direct_sending import MOST_SENDS
 from rollbook.api.evaluation import evaluate
 from rollbook.api.preparation import end_to_end
@@ -40,6 +40,7 @@ from rollbook.inputs.row_names import faults_in_routing
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import read_lines
 from rollbook.plan.directory import Directory
+from rollbook.plan.environment_routes import EnvironmentRoutes
 from rollbook.plan.expand import Expansion
 from rollbook.plan.options import PlanOptions
 from rollbook.plan.targets import name_in
@@ -92,7 +93,7 @@ class RolloutCollectionHelper:
             add_seed=num_repeats_add_seed,
             task_ids=frozenset(map(str, task_ids)) if task_ids is not None else None,
             only_agent=directory.only_agent if directory is not None else None,
-            environment_routes=environment_routes(directory.config) if directory is not None else {},
+            environment_routes=EnvironmentRoutes(directory.config) if directory is not None else {},
             open_routes=True,
         )
         resolve = directory.resolved if directory is not None else iter

@@ -51,7 +51,8 @@ def route(source: SourceRow, options: PlanOptions) -> Routing | None:
     """Return where a row goes, or None when it names nobody and nobody stands in.
 
     Raises:
-        InputError: an episode task without a route, unless routes may be open; a flat row where routes are by task set.
+        InputError: an episode task without a route, unless routes may be open, or with one that cannot be read; a flat
+            row where routes are by task set.
 
     """
     row = source.row
@@ -97,7 +98,11 @@ def _episode_server(source: SourceRow, options: PlanOptions) -> str | None:
         return options.environment_server
     task_id = source.row["task_id"]
     taskset = task_id.get("taskset") if isinstance(task_id, Mapping) else None
-    server = options.environment_routes.get(str(taskset)) or text_or_none(source.row.get(NG_ENVIRONMENT_SERVER_KEY))
+    try:
+        routed = options.environment_routes.get(str(taskset))
+    except InputError as error:
+        raise InputError(f"{source.place}: {error}") from None
+    server = routed or text_or_none(source.row.get(NG_ENVIRONMENT_SERVER_KEY))
     if server is None and not options.open_routes:
         raise InputError(
             f"{source.place}: no environment server for taskset {taskset!r}; "

@@ -1,8 +1,10 @@
 import pytest
 from omegaconf import OmegaConf
 
+from rollbook.api.direct_rows import direct_rows
 from rollbook.api.rollout_collection import RolloutCollectionHelper
 from rollbook.errors import InputError
+from rollbook.plan.directory import Directory
 from stub import AGENT, ENVIRONMENT, Stub, adding
 
 PROMPT = {"responses_create_params": {"input": "add 1 and 1"}}
@@ -64,3 +66,40 @@ def test_an_episode_task_without_a_route_is_left_to_the_call_that_sends_it(confi
 def test_an_episode_task_that_names_its_server_keeps_it():
     (row,) = preprocess([EPISODE | {"_ng_environment_server": ENVIRONMENT}])
     assert row["_ng_environment_server"] == ENVIRONMENT
+
+
+BROKEN = OmegaConf.merge(
+    CONFIG, {"environment_server_routes": {"sums": ENVIRONMENT, "lost": "${nowhere.at_all}", "open": "???"}}
+)
+
+
+def episode_of(taskset):
+    return {"task_id": {"taskset": taskset, "task_id": "t"}, "task_input": {}, "_ng_rollout_id": taskset}
+
+
+def test_a_route_that_cannot_be_read_disturbs_no_row_that_goes_another_way():
+    rows = [EPISODE, PROMPT, episode_of("open")]
+    planned = RolloutCollectionHelper().preprocess_examples(rows, global_config_dict=BROKEN)
+    assert [row.get("_ng_environment_server") for row in planned] == [ENVIRONMENT, None, None]
+    (sent,) = direct_rows([EPISODE | {"_ng_rollout_id": "e"}], Directory(BROKEN))
+    assert sent.row["_ng_environment_server"] == ENVIRONMENT
+
+
+def test_a_route_that_cannot_be_read_is_an_error_of_the_row_that_needs_it():
+    said = r"row 1: `environment_server_routes.lost` cannot be read: .*nowhere\.at_all"
+    rows = [episode_of("sums"), episode_of("lost"), episode_of("open")]
+    with pytest.raises(InputError, match=said):
+        RolloutCollectionHelper().preprocess_examples(rows, global_config_dict=BROKEN)
+    with pytest.raises(InputError, match=said) as caught:
+        direct_rows(rows, Directory(BROKEN))
+    assert "nobody runs row 2 (taskset 'open')" in str(caught.value)
+
+
+def test_a_route_is_looked_up_as_often_for_many_rows_as_for_one():
+    asked = []
+    OmegaConf.register_new_resolver("asked_route", lambda: asked.append(1) or ENVIRONMENT, replace=True)
+    config = OmegaConf.merge(CONFIG, {"environment_server_routes": {"sums": "${asked_route:}"}})
+    direct_rows([EPISODE | {"_ng_rollout_id": "e"}], Directory(config))
+    for_one = len(asked)
+    direct_rows([EPISODE | {"_ng_rollout_id": str(n)} for n in range(20)], Directory(config))
+    assert len(asked) == 2 * for_one
