@@ -3,7 +3,7 @@
 Rules:
 * A failure is status 500 with a bare JSON string, and a header that says which failure led to it.
 * The body of an inner server's error is put into the text as Python bytes, one level per hop; a long one is cut.
-* Text with half of a character in it, which no reply can hold, is status 422: who sent it can mend it.
+* A reply that cannot hold half of a character which was sent is status 422: who sent it can mend it.
 * Once a reply has begun nothing can be said any more, and the error goes on to the server.
 * Every handler error ends here: a server outlives what its environment raises.
 * An error is one line in the log, bounded; its traceback is logged for DEBUG alone.
@@ -20,13 +20,13 @@ from aiohttp import ClientResponseError
 from fastapi import FastAPI, Request
 from fastapi.exception_handlers import request_validation_exception_handler
 from fastapi.exceptions import RequestValidationError
-from pydantic_core import PydanticSerializationError
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rollbook.config.secrets import masked_urls
 from rollbook.records.failure_report import FAILURE_REPORT_HEADER, Boundary, header_of
 from rollbook.servers.error_report import boundary_of, report_of
+from rollbook.servers.half_a_character import SENT, Sent
 from rollbook.servers.http.inner_error import capped_body
 from rollbook.servers.http.redaction import redacted_url
 
@@ -59,12 +59,6 @@ def inner_body(error: BaseException) -> bytes | None:
     return capped_body(content) if isinstance(content, bytes) else None
 
 
-def is_half_a_character(error: BaseException) -> bool:
-    """Whether a reply could not be written because a text of it has a lone surrogate."""
-    is_written = isinstance(error, (PydanticSerializationError, UnicodeEncodeError))
-    return is_written and "surrogates not allowed" in str(error)
-
-
 class ErrorReplies:
     """Turns whatever a handler raises into status 500 and a JSON string."""
 
@@ -79,6 +73,7 @@ class ErrorReplies:
             await self.app(scope, receive, send)
             return
         begun = False
+        sent = Sent(receive, scope.get(SENT))
 
         async def noting(message: Message) -> None:
             nonlocal begun
@@ -86,14 +81,14 @@ class ErrorReplies:
             await send(message)
 
         try:
-            await self.app(scope, receive, noting)
+            await self.app(scope, sent.receive, noting)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
             if begun:
                 raise
             self._log(error, scope)
-            if is_half_a_character(error):
+            if sent.is_at_fault(error):
                 await Response(_HALF_A_CHARACTER, 422, media_type="application/json")(scope, receive, send)
                 return
             body = orjson.dumps(_encodable(reply_text(error, self.session_key)))

@@ -34,6 +34,7 @@ from rollbook.servers.deadline import DEADLINE_HEADER_BYTES, DeadlineMiddleware
 from rollbook.servers.direct.plain_routes import PlainRoute, plain_routes
 from rollbook.servers.direct.whole_replies import RawHeaders, Unsent, WholeReply, reply_of, send_reply
 from rollbook.servers.errors_replies import ErrorReplies, Raised, raising
+from rollbook.servers.half_a_character import SENT
 from rollbook.servers.middleware import (
     IN_PROCESS_EXTENSION,
     WHOLE_EXCHANGE,
@@ -164,11 +165,11 @@ class DirectWay:
 
     async def _layered(self, plain: "_Plain", scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request within the layers that tell what goes wrong."""
-        scope[_PLAIN] = plain
+        scope[_PLAIN], scope[SENT] = plain, plain.body
         try:
             await self._told(scope, receive, send)
         finally:
-            del scope[_PLAIN]  # what it holds may hold `scope`: nothing is left for the collector
+            del scope[_PLAIN], scope[SENT]  # what it holds may hold `scope`: nothing is left for the collector
 
     async def _at_once(self, plain: "_Plain", scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request that says no time; the layers are asked only where there is something to tell."""
