@@ -4,8 +4,9 @@ Rules:
 * A last line that is whole JSON and lacks its newline alone is a line, as it is where a run goes on: its text is given
   with a newline, and its length without. Any other line without its newline was not committed and is no record.
 * Lines of white space are nobody's record; neither are a byte-order mark and CRLF, which editors put in.
-* A huge line is read in pieces, without the values that nothing decides by. A plan's lines are sent and compared: where
-  they are more than counted, they are read as they stand.
+* A huge line is read in pieces, without the values that nothing decides by; whether it lacks its newline alone is
+  asked of all of it. A plan's lines are sent and compared: where they are more than counted, they are read as they
+  stand.
 * A line that cannot be read is named with file and line; what to do with it is the reader's business.
 
 Source: collection.md §1.6, §5.4.1; cases RC-14, RC-58.
@@ -125,13 +126,20 @@ def _lines(path: Path, limit: int | None, rest: _Rest) -> Iterator[PlainLine]:
 def _decisive_rest(file: BinaryIO, start: bytes) -> tuple[bytes, int]:
     """Return a long line without its bulky values, and its whole length; nothing of one that was never committed."""
     projector, length = TopLevelProjector(BULKY_KEYS), len(start)
+    begin = file.tell() - length
     projector.feed(start)
     for piece in _further(file):
         projector.feed(piece)
         length += len(piece)
         if piece[-1] == _NEWLINE:
             return projector.result(), length
-    return _unterminated(projector.result(), length)
+    if length == len(start):
+        return _unterminated(start, begin, length)
+    lean = projector.result()
+    if not is_whole_row(lean, starts_file=begin == 0):
+        return b"", 0
+    file.seek(begin)
+    return (lean + b"\n", length) if is_whole_row(file.read(length), starts_file=begin == 0) else (b"", 0)
 
 
 def _whole_rest(file: BinaryIO, start: bytes) -> tuple[bytes, int]:
@@ -144,12 +152,12 @@ def _whole_rest(file: BinaryIO, start: bytes) -> tuple[bytes, int]:
             file.seek(begin)
             return file.read(length), length
     file.seek(begin)
-    return _unterminated(file.read(length), length)
+    return _unterminated(file.read(length), begin, length)
 
 
-def _unterminated(line: bytes, length: int) -> tuple[bytes, int]:
+def _unterminated(line: bytes, begin: int, length: int) -> tuple[bytes, int]:
     """Return the last line of a file with the newline that it lacks, where it lacks nothing else."""
-    return (line + b"\n", length) if is_whole_row(line.removeprefix(BOM)) else (b"", 0)
+    return (line + b"\n", length) if is_whole_row(line, starts_file=begin == 0) else (b"", 0)
 
 
 def _further(file: BinaryIO) -> Iterator[bytes]:
@@ -166,8 +174,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         number = 0
         while line := file.readline():
             number += 1
+            is_line = line.endswith(b"\n") or is_whole_row(line, starts_file=number == 1)
             line = line.removeprefix(BOM) if number == 1 else line
-            if not line.isspace() and (line.endswith(b"\n") or is_whole_row(line)):
+            if is_line and not line.isspace():
                 line = line.rstrip(b"\r\n")  # in its place: of a huge row there is one copy
                 yield number, line
 

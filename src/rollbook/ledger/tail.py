@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from rollbook.ledger.projection import BOM
 from rollbook.ledger.whole_file import sync_folder
 from rollbook.records.nesting import not_too_deep
 
@@ -43,7 +44,7 @@ def repair_tail(path: Path) -> TailRepair | None:
         start, tail = _unterminated(file.fileno())
         if not tail:
             return None
-        if is_whole_row(tail):
+        if is_whole_row(tail, starts_file=start == 0):
             os.lseek(file.fileno(), 0, os.SEEK_END)
             os.write(file.fileno(), b"\n")
             os.fsync(file.fileno())
@@ -57,7 +58,7 @@ def whole_bytes(path: Path) -> int:
         return 0
     with path.open("rb") as file:
         start, tail = _unterminated(file.fileno())
-    return start + len(tail) + 1 if tail and is_whole_row(tail) else start
+    return start + len(tail) + 1 if tail and is_whole_row(tail, starts_file=start == 0) else start
 
 
 def torn_of(path: Path) -> Path:
@@ -97,9 +98,10 @@ def _unterminated(descriptor: int) -> tuple[int, bytes]:
     return 0, tail
 
 
-def is_whole_row(tail: bytes) -> bool:
-    """Whether what follows the last newline of a file is a row that lacks its newline alone."""
+def is_whole_row(tail: bytes, *, starts_file: bool) -> bool:
+    """Whether what follows the last newline of a file, or is all of it, is a row that lacks its newline alone."""
     try:
-        return isinstance(msgspec.json.decode(not_too_deep(tail)), dict)
+        row = msgspec.json.decode(not_too_deep(tail.removeprefix(BOM) if starts_file else tail))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
+    return isinstance(row, dict)
