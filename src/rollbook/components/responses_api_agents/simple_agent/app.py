@@ -3,7 +3,7 @@
 Rules:
 * The output holds what the model wrote and what its tools answered, in order; usage is the sum over all calls.
 * A tool's error is text that the model sees; a model's error ends the request.
-* A verified row goes out as its verifier wrote it; one that lacks what every such row has is refused.
+* A verified row goes out as its verifier wrote it where its class would take it so; else as its class reads it.
 * Steps are counted by model calls, and the limit is looked at after the tools ran.
 
 Source: servers.md §6.1.
@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
 from aiohttp import ClientResponse
 from fastapi import HTTPException, Request, Response
 from pydantic import ConfigDict
 
 from responses_api_agents.simple_agent.tools import DirectTools, ServerTools, Tools, tool_output
+from responses_api_agents.simple_agent.verified_rows import is_verified
 from rollbook import (
     AgentCloseSessionResponse,
     AgentSeedSessionRequest,
@@ -240,26 +240,6 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         if self.config.resources_server is None:
             raise HTTPException(BAD_REQUEST, f"{self.config.name} has no resources_server, and /run needs one")
         return self.config.resources_server.name
-
-
-class VerifiedRow(msgspec.Struct):
-    """What every verified row has, as far as it is looked at: that it is an object with a reward."""
-
-    responses_create_params: msgspec.Raw
-    response: msgspec.Raw
-    reward: float
-
-
-_VERIFIED_ROW: Final = msgspec.json.Decoder(VerifiedRow)
-
-
-def is_verified(written: bytes) -> bool:
-    """Whether a verifier's reply is the JSON of a verified row."""
-    try:
-        _VERIFIED_ROW.decode(written)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
 
 
 def as_items(given: str | list[Any]) -> list[Any]:
