@@ -8,13 +8,18 @@ Source: servers.md §2.1, §2.2, §4.3.
 """
 
 import http.client
+import io
 import json
-import urllib.error
+import socket
+import time
 import urllib.request
+from contextlib import closing
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from typing_extensions import Buffer
 from yaml import YAMLError
 
 from rollbook.config.recursion import as_deep_as_usual
@@ -44,19 +49,66 @@ def fetch_global_config(head: BaseServerConfig, seconds: float = _HEAD_SECONDS) 
 
 
 def root_status(url: str, seconds: float) -> Literal["success", "timeout", "connection_error", "unknown_error"]:
-    """Return what a GET of `url` finds within `seconds`; any HTTP answer is a success."""
+    """Return what a GET of `url` finds within `seconds`, however slow the answer; any HTTP answer is a success."""
     try:
-        _opener().open(url, timeout=seconds).close()
-    except urllib.error.HTTPError:
-        return "success"
+        _answered(url, time.monotonic() + seconds)
     except TimeoutError:
         return "timeout"
-    except OSError as error:
-        reason = getattr(error, "reason", error)
-        return "timeout" if isinstance(reason, TimeoutError) else "connection_error"
+    except OSError:
+        return "connection_error"
     except (http.client.HTTPException, ValueError):
         return "unknown_error"
     return "success"
+
+
+def _answered(url: str, ends: float) -> None:
+    """Wait for the head of a reply.
+
+    Raises:
+        OSError, http.client.HTTPException, ValueError: none came, by the time `ends`, from what is asked there.
+
+    """
+    asked = urlsplit(url)
+    kind = http.client.HTTPSConnection if asked.scheme == "https" else http.client.HTTPConnection
+    connection = kind(asked.hostname or "", asked.port or kind.default_port, timeout=_left(ends))
+    with closing(connection):
+        connection.request("GET", asked.path or "/")
+        with closing(http.client.HTTPResponse(_ReadUntil(connection.sock, ends), method="GET")) as reply:  # type: ignore[arg-type]
+            reply.begin()
+
+
+def _left(ends: float) -> float:
+    """Return how many seconds are left.
+
+    Raises:
+        TimeoutError: none.
+
+    """
+    left = ends - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("timed out")
+    return left
+
+
+class _ReadUntil(io.RawIOBase):
+    """What a socket is told, all of it by the time `ends`."""
+
+    def __init__(self, told: socket.socket, ends: float) -> None:
+        self._told = told
+        self._ends = ends
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """Return it as a reply is read from a socket."""
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        """Read what is there."""
+        self._told.settimeout(_left(self._ends))
+        return self._told.recv_into(buffer)
 
 
 def _opener() -> urllib.request.OpenerDirector:
