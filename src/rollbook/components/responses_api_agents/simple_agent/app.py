@@ -2,6 +2,7 @@
 
 Rules:
 * The output holds what the model wrote and what its tools answered, in order; usage is the sum over all calls.
+* A model is given its own words again as it wrote them; what was sent to it is not changed afterwards.
 * A tool's error is text that the model sees; a model's error ends the request.
 * A verified row goes out as its verifier wrote it where its class would take it so; else as its class reads it.
 * Steps are counted by model calls, and the limit is looked at after the tools ran.
@@ -116,7 +117,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         return SimpleAgentVerifyResponse.model_validate(await get_response_json(verified))
 
     def _run_for_the_wire(self) -> Callable[..., Any]:
-        return self._passed_on if type(self).run is SimpleAgent.run else self.run
+        return self._passed_on if getattr(self.run, "__func__", None) is OWN_RUN else self.run
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         """Ask the resources server, which knows its metrics; without verification compute the general ones here."""
@@ -159,7 +160,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         while True:
             steps += 1
             reply, written, cookies = await self._ask_model({**asked, "input": said}, cookies)
-            said += written
+            said = [*said, *written]
             new.extend(reply.output)
             usage = reply.usage if usage is None else accumulate_response_usage(usage, reply.usage)
             calls = tool_calls(reply)
@@ -168,7 +169,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
             if reply.incomplete_details is not None or not calls or not self.config.execute_tools:
                 break
             outputs = [await tool_output(self._required(tools, call), call) for call in calls]
-            said += [output.model_dump(exclude_unset=True) for output in outputs]
+            said = [*said, *(output.model_dump(exclude_unset=True) for output in outputs)]
             new += outputs
             if self.config.max_steps and steps >= self.config.max_steps:
                 break
@@ -179,7 +180,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
     async def _ask_model(
         self, asked: Mapping[str, Any], cookies: dict[str, str] | None
     ) -> tuple[NeMoGymResponse, list[Any], dict[str, str]]:
-        """Return the model's answer, its output as it was written, and the model's cookies."""
+        """Return the model's answer, its output as it is to be said again, and the model's cookies."""
         name = self.config.model_server.name
         reply = await self.server_client.post(server_name=name, url_path="/v1/responses", json=asked, cookies=cookies)
         await raise_for_status(reply)
@@ -188,7 +189,7 @@ class SimpleAgent(SimpleResponsesAPIAgent):
             answer = NeMoGymResponse.model_validate(written)
         except ValueError as error:
             raise RuntimeError(f"the model server {name!r} answered no response: {error}") from error
-        return answer, written["output"], merged_cookies(cookies, reply)
+        return answer, [said_again(item) for item in written["output"]], merged_cookies(cookies, reply)
 
     async def _verified(self, request: Request, body: SimpleAgentRunRequest) -> ClientResponse | dict[str, object]:
         """Return the verifier's reply to a row, seeded and answered; the row itself where nothing is verified."""
@@ -240,6 +241,16 @@ class SimpleAgent(SimpleResponsesAPIAgent):
         if self.config.resources_server is None:
             raise HTTPException(BAD_REQUEST, f"{self.config.name} has no resources_server, and /run needs one")
         return self.config.resources_server.name
+
+
+OWN_RUN: Final = SimpleAgent.run
+
+
+def said_again(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item of a model's output as its next input has it: no request takes back the status of a thought."""
+    if item["type"] != "reasoning" or "status" not in item:
+        return item
+    return {key: value for key, value in item.items() if key != "status"}
 
 
 def as_items(given: str | list[Any]) -> list[Any]:
