@@ -6,6 +6,7 @@ import pytest
 from fastapi import HTTPException, Request
 from pydantic import Field
 
+from responses_api_agents.simple_agent.tools import is_tool_name
 from rollbook import (
     SESSION_ID_KEY,
     BaseResourcesServerConfig,
@@ -17,6 +18,7 @@ from rollbook import (
     unserved_server,
 )
 from rollbook.errors import VerifierFixtureError
+from rollbook.servers.kinds.verifier_replay import is_called
 from rollbook.servers.openai.openai_response import NeMoGymResponse
 from rollbook.verbs.answer_forms import verify_request
 
@@ -99,6 +101,21 @@ async def test_a_tool_that_refuses_or_is_not_there_ends_nothing():
     broken = {"type": "function_call", "call_id": "c", "name": "add", "arguments": "{"}
     other = {"name": "no such/tool?", "arguments": {}}
     assert await replayed(unserved_server(Counts), [{"name": "add", "arguments": []}, broken, other, *calls(2)]) == 2
+
+
+OWN = ["seed_session", "close_session", "verify", "../verify", "aggregate_metrics", "mcp", "reverify_mode", ".", ".."]
+
+
+async def test_a_call_of_the_servers_own_routes_changes_no_session():
+    server = unserved_server(Counts)
+    own = [{"name": name, "arguments": {"start": 90}} for name in OWN]
+    assert await replayed(server, [*calls(3), *own, *calls(4)], start=10) == 17
+    assert server.seen == ["seeded", "added 3", "added 4"]
+
+
+@pytest.mark.parametrize("name", [*OWN, "add", "look-up.v2", "a/b", "add?", "", "%76erify", "ädd", "verify\n"])
+def test_what_is_called_in_a_replay_is_what_an_agent_calls(name):
+    assert is_called(name) == is_tool_name(name)
 
 
 async def test_a_masked_reward_is_an_error_with_its_reason():

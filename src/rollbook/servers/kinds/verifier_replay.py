@@ -4,12 +4,13 @@ Rules:
 * The server is asked by its own routes, in one session of its own, and ended afterwards: whatever it opens, it closes.
 * A server that is stepped (`/reset`) is reset and handed one turn after the other; its reward is the sum of the steps'.
 * Any other one is seeded, is sent each tool call at `/<name>`, and then verifies. What a tool answers ends no rollout,
-  and does not matter here either.
+  and does not matter here either. A call of one of its own routes is none of a tool: as in a rollout, it leads nowhere.
 * A refusal, and a reward that is masked, is an error: neither measures the answer.
 
 Source: servers.md §3.4, §6.2, §8.12.
 """
 
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http.cookies import SimpleCookie
@@ -28,6 +29,7 @@ from rollbook.servers.http.embedded_call import EmbeddedRequest, call_embedded, 
 from rollbook.servers.http.embedded_response import EmbeddedResponse
 from rollbook.servers.http.request_body import cookie_header, json_bytes
 from rollbook.servers.kinds.untrusted import untrusted_json
+from rollbook.servers.mcp.tools import RESERVED_NAMES
 from rollbook.servers.serving.lifespan import Lifespan
 
 _HOST: Final = "127.0.0.1"
@@ -35,6 +37,8 @@ _PORT: Final = 1
 _RESET: Final = "/reset"
 _CALL: Final = "function_call"
 _TOLD_CHARS: Final = 500
+_TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
+_OWN_ROUTES: Final = RESERVED_NAMES | {"reverify_mode", ".", ".."}
 
 
 async def replay_episode(server: SimpleServer, request: BaseModel) -> float:
@@ -136,11 +140,16 @@ def _reward_of(answer: JsonObject) -> float:
 def _tool_calls(response: Any) -> Iterator[tuple[str, object]]:
     """Yield names and arguments of calls that an agent would carry out."""
     for item in response["output"]:
-        if item.get("type") == _CALL:
+        if item.get("type") == _CALL and is_called(item["name"]):
             try:
                 yield item["name"], untrusted_json(item.get("arguments") or "{}")
             except ValueError:
                 continue
+
+
+def is_called(name: str) -> bool:
+    """Whether an agent carries out a call of `name`, which may be that of a tool."""
+    return _TOOL_NAME.fullmatch(name) is not None and name not in _OWN_ROUTES
 
 
 def _turns(output: Sequence[JsonObject]) -> Iterator[list[JsonObject]]:
