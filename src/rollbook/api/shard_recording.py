@@ -96,6 +96,7 @@ class ShardRecording:
         self._telling: asyncio.Task[None] | None = None
         if not rows:
             self._is_closed = True
+            self._tell(RunState.FINISHED)
             journal.lock.give_up()
 
     async def write(self, completed: CompletedRollout) -> Path | None:

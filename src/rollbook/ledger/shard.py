@@ -14,7 +14,7 @@ import fcntl
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -45,7 +45,7 @@ from rollbook.ledger.writer import DATA_SYNC, Writer, WriterOptions, _Waiting, a
 from rollbook.records.codec import RunStamp, encode, saved_row
 from rollbook.records.ending import Ending
 from rollbook.records.identity import RUN_ID_KEY, RolloutKey
-from rollbook.records.manifest import LogEvent, Opened, Reserved, flat, log_line
+from rollbook.records.manifest import Closed, LogEvent, Opened, Reserved, flat, log_line
 from rollbook.records.outcome import Interrupted
 from rollbook.records.place import File
 from rollbook.records.record import Record
@@ -193,8 +193,25 @@ def begin_log(paths: RunPaths, opened: Opened, attempts: Iterable[tuple[RolloutK
     numbers = flat(attempts)
     step = 3 * _AT_ONCE
     events: list[LogEvent] = [Reserved(numbers[at : at + step], opened.sizes) for at in range(0, len(numbers), step)]
+    _log(paths, [opened, *events])
+
+
+def end_without_rows(paths: RunPaths, at: str) -> None:
+    """Write that the only session of a shard without rows is over; its files are those of any run.
+
+    Raises:
+        LedgerError: the disk refuses it.
+
+    """
+    for path in (paths.output, paths.failures):
+        with explained(paths, path):
+            append_to(path).close()
+    _log(paths, [Closed("finished", at, (0, 0), 0.0)])
+
+
+def _log(paths: RunPaths, events: Sequence[LogEvent]) -> None:
     with explained(paths, paths.manifest_log), append_to(paths.manifest_log) as file:
-        left = memoryview(b"".join(map(log_line, [opened, *events])))
+        left = memoryview(b"".join(map(log_line, events)))
         while left:
             left = left[file.write(left) :]
         DATA_SYNC(file.fileno())

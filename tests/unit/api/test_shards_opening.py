@@ -246,3 +246,16 @@ async def test_a_shard_without_rows_is_over_at_once_and_closing_it_warns_of_noth
         await results.aclose()
     assert not caplog.records
     assert shard.status()["exit_code"] == 0
+
+
+async def test_a_shard_without_rows_has_the_files_that_a_shard_with_one_has(tmp_path):
+    empty, full = ShardFolder(tmp_path / "empty"), ShardFolder(tmp_path / "full")
+    with serving() as stub:
+        assert await empty.collected(stub, []) == []
+        await full.collected(stub, planned(1))
+    assert sorted(path.name for path in empty.folder.iterdir()) == sorted(path.name for path in full.folder.iterdir())
+    assert (rows_of(empty.paths.output), rows_of(empty.paths.failures)) == ([], [])
+    assert empty.told()["state"] == full.told()["state"] == "complete"
+    assert empty.status()["state"] == "finished"
+    assert [event["t"] for event in rows_of(empty.paths.manifest_log)] == ["open", "close"]
+    assert holder_of(empty.paths.lock) is None
