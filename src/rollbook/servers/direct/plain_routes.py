@@ -142,7 +142,9 @@ def _taken_as_they_are(kind: object) -> list[type[BaseModel]]:
 
 
 def _is_taken_as_it_is(kind: type[BaseModel]) -> bool:
-    """Whether an instance of this class is a reply as it is: no validators around the model."""
+    """Whether an instance of this class is a reply as it is: no validators around the model, no JSON of its own."""
+    if any(setting.startswith("ser_json_") for setting in kind.model_config):
+        return False  # the route's writer knows nothing of them where it stands around the model's
     schema: Mapping[str, Any] = kind.__pydantic_core_schema__
     if schema.get("type") == "definitions":
         named = {one.get("ref"): one for one in schema["definitions"]}
