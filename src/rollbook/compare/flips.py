@@ -14,7 +14,6 @@ from heapq import nsmallest
 from typing import Final, NamedTuple
 
 _HALF: Final = 0.5
-_SAME: Final = 1e-12
 
 
 class Move(NamedTuple):
@@ -82,7 +81,7 @@ def flips_of(
 
 def _direction(move: Move, *, binary: bool) -> int:
     if not binary:
-        return 0 if abs(move.delta) <= _SAME else 1 if move.delta > 0 else -1
+        return (move.candidate > move.baseline) - (move.candidate < move.baseline)
     if _HALF in {move.baseline, move.candidate}:
         return 0
     return (move.candidate > _HALF) - (move.baseline > _HALF)

@@ -186,7 +186,7 @@ def _data_rules(demand: Demand, difference: RowDifference) -> Iterator[RuleOutco
 
 def _covered(demand: Demand, side: str, facts: SideFacts) -> RuleOutcome:
     if not (facts.has_plan or demand.assume_complete) and demand.min_coverage > 0:
-        why = f"{side}: {UNKNOWN}; assume_complete takes what is there for all"
+        why = f"{side}: {UNKNOWN}; `assume_complete: true` in the policy takes what is there for all"
         return _ruled(demand, "min_coverage", demand.min_coverage, None, why, undecided=True)
     told = f"{side}: {measured_of(facts)}"
     short = facts.coverage < demand.min_coverage

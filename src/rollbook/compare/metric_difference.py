@@ -16,6 +16,7 @@ from typing import Final
 
 from rollbook.compare.flips import Change, Flips, Move, flips_of
 from rollbook.compare.metric_side import MetricEntry, indices_of
+from rollbook.compare.paired import beyond_rounding, tied
 from rollbook.compare.welch import Welch, welch
 from rollbook.errors import ConfigError
 from rollbook.records.identity import TASK_INDEX_KEY_NAME
@@ -107,7 +108,7 @@ def _names(*entries: MetricEntry) -> Iterator[str]:
 
 def _row(name: str, baseline: MetricEntry, candidate: MetricEntry) -> MetricRow:
     ours, theirs = baseline.value(name), candidate.value(name)
-    delta = None if ours is None or theirs is None else theirs - ours
+    delta = None if ours is None or theirs is None else _delta(ours, theirs)
     by_repeat = None if delta is None else welch(_by_repeat(baseline, name), _by_repeat(candidate, name))
     return MetricRow(
         name=name,
@@ -120,6 +121,10 @@ def _row(name: str, baseline: MetricEntry, candidate: MetricEntry) -> MetricRow:
         delta_interval=by_repeat.interval() if by_repeat else None,
         welch=by_repeat,
     )
+
+
+def _delta(ours: float, theirs: float) -> float:
+    return beyond_rounding(theirs - ours, max(abs(ours), abs(theirs)))
 
 
 def _own_interval(entry: MetricEntry, name: str) -> Ends:
@@ -151,7 +156,7 @@ def _flips(baseline: MetricEntry, candidate: MetricEntry) -> Flips:
         for task in joined:
             before, after = _mean(ours[task]), _mean(theirs[task])
             if before is not None and after is not None:
-                yield Move(task, before, after)
+                yield Move(task, *tied(before, after, max(1.0, abs(before), abs(after))))
 
     def changed(move: Move) -> Change:
         rank[move.delta > 0] += 1

@@ -2,14 +2,29 @@
 
 Rules:
 * Only rewards of scored rollouts are here; a task that has none on one side is no pair.
+* Means that rounding alone tells apart are one mean, wherever a difference is looked at: the mean of three 0.1 is not
+  quite 0.1.
 """
 
 import math
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 _BINARY = frozenset({0.0, 1.0})
+_ROUNDED: Final = 1e-12
+"""Of the size of what means were made of, what rounding may make of their difference."""
+
+
+def beyond_rounding(difference: float, size: float) -> float:
+    """Return a difference of values of that `size`; 0 where rounding alone makes it."""
+    return 0.0 if abs(difference) <= _ROUNDED * size < math.inf else difference
+
+
+def tied(before: float, after: float, size: float) -> tuple[float, float]:
+    """Return two means of values of that `size`; the first twice where rounding alone tells them apart."""
+    return (before, after) if beyond_rounding(after - before, size) else (before, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +35,18 @@ class PairedTask:
     candidate: tuple[float, ...]
 
     @property
+    def means(self) -> tuple[float, float]:
+        """The mean reward of either side, the baseline's first; the same where rounding alone tells them apart."""
+        before, after = (math.fsum(rewards) / len(rewards) for rewards in (self.baseline, self.candidate))
+        if before == after:
+            return before, after
+        return tied(before, after, max(map(abs, (*self.baseline, *self.candidate))))
+
+    @property
     def difference(self) -> float:
         """The candidate's mean reward less the baseline's."""
-        return math.fsum(self.candidate) / len(self.candidate) - math.fsum(self.baseline) / len(self.baseline)
+        before, after = self.means
+        return after - before
 
     @property
     def is_binary(self) -> bool:

@@ -10,14 +10,13 @@ Source: collection.md §9.2.
 """
 
 import math
-import sys
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from rollbook.compare.interval import Interval, difference_interval, standard_error
-from rollbook.compare.paired import differences_of
+from rollbook.compare.paired import beyond_rounding, differences_of
 from rollbook.compare.pairing import Pairing
 from rollbook.compare.power import Needed, minimum_detectable_effect, needed
 from rollbook.compare.scored_pairs import ScoredPairs
@@ -28,8 +27,6 @@ from rollbook.scoring.spread import mean
 ALPHA: Final = 0.05
 MIN_COVERAGE: Final = 0.95
 _LISTED: Final = 20
-_ROUNDED: Final = 2 * sys.float_info.epsilon
-"""Of the means of two sides, what the means of their tasks may lose together to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +113,7 @@ def row_difference(
     within_unit = all(worth.is_bounded for worth in worths)
     interval = difference_interval(differences, level=1 - alpha, seed=seed, within_unit=within_unit)
     before, after = (mean(array("d", (means[at] for means in pairs.means()))) for at in (0, 1))
+    size = max(abs(value) for value in (before or 0.0, after or 0.0, *differences))
     return RowDifference(
         baseline=ours,
         candidate=theirs,
@@ -123,9 +121,9 @@ def row_difference(
         scored_pairs=len(pairs),
         baseline_mean=_times(unit, before),
         candidate_mean=_times(unit, after),
-        difference=_times(unit, _beyond_rounding(mean(differences), before, after)),
+        difference=_told(unit, mean(differences), size),
         standard_error=_times(unit, error),
-        interval=Interval(_times(unit, interval.low), _times(unit, interval.high), interval.how),
+        interval=Interval(_told(unit, interval.low, size), _told(unit, interval.high, size), interval.how),
         bounds=_bounds(*worths, pairing) if within_unit else None,
         test=chosen_test(pairs, seed=seed),
         detectable=_times(unit, _detectable(error, len(pairs), alpha)),
@@ -138,10 +136,9 @@ def _detectable(error: float | None, tasks: int, alpha: float) -> float | None:
     return None if error is None else minimum_detectable_effect(error, tasks, alpha=alpha)
 
 
-def _beyond_rounding(difference: float | None, before: float | None, after: float | None) -> float | None:
-    if difference is None or before is None or after is None:
-        return difference
-    return difference if abs(difference) > _ROUNDED * (abs(before) + abs(after)) else 0.0
+def _told(unit: float, difference: float | None, size: float) -> float | None:
+    """Return a difference of values of that `size`, measured in `unit`; 0 where rounding alone makes it."""
+    return None if difference is None else _times(unit, beyond_rounding(difference, size))
 
 
 def _times(unit: float, value: float | None) -> float | None:
@@ -233,4 +230,4 @@ def _bounds(ours: _Worth, theirs: _Worth, pairing: Pairing) -> Bounds | None:
         best.append(0.0)
     if not low:
         return None
-    return Bounds(*(math.fsum(values) / len(values) for values in (low, high, best)))
+    return Bounds(*(beyond_rounding(math.fsum(values) / len(values), 1.0) for values in (low, high, best)))

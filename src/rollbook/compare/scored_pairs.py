@@ -56,8 +56,7 @@ class ScoredPairs(Sequence[PairedTask]):
 
     def means(self) -> Iterator[tuple[float, float]]:
         """Yield both mean rewards of every pair, in `unit`."""
-        for ours, theirs in zip(self.ours, self.theirs, strict=True):
-            yield _mean(self.baseline, ours, self.unit), _mean(self.candidate, theirs, self.unit)
+        return (task.means for task in self)
 
     def is_binary(self) -> bool:
         """Whether every reward of every pair is 0 or 1."""
@@ -80,12 +79,6 @@ class ScoredPairs(Sequence[PairedTask]):
             baseline_rewards=tuple(self.baseline.rewards(ours)),
             candidate_rewards=tuple(self.candidate.rewards(theirs)),
         )
-
-
-def _mean(side: Side, place: int, unit: float) -> float:
-    """Return the mean reward of the unit at `place`, which has one."""
-    rewards = side.rewards(place)
-    return sum(rewards if unit == 1 else (reward / unit for reward in rewards)) / len(rewards)
 
 
 def _unit(*sides: Side) -> float:

@@ -2,8 +2,8 @@
 
 Rules:
 * Two values a side are the least.
-* Two sides without any spread have an interval of no width, as the field's report shows it, and no p-value: nothing
-  that decides is built on it.
+* Two sides without any spread beyond rounding have an interval of no width, as the field's report shows it, and no
+  p-value: nothing that decides is built on it.
 
 Source: Welch 1947, "The generalization of Student's problem when several different population variances are involved".
 """
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rollbook.compare.paired import beyond_rounding
 from rollbook.scoring.spread import mean, sample_std
 from rollbook.scoring.student_t import t_quantile, upper_tail
 
@@ -50,10 +51,12 @@ def welch(baseline: Sequence[float], candidate: Sequence[float]) -> Welch | None
     if spread is None or other is None or center is None or other_center is None:
         return None
     ours, theirs = spread * spread / len(baseline), other * other / len(candidate)
-    error = math.sqrt(ours + theirs)
-    if not (math.isfinite(error) and math.isfinite(other_center - center)):
+    size = max(map(abs, (*baseline, *candidate)))
+    error = beyond_rounding(math.sqrt(ours + theirs), size)
+    delta = beyond_rounding(other_center - center, size)
+    if not (math.isfinite(error) and math.isfinite(delta)):
         return None
-    return Welch(other_center - center, error, _degrees(ours, theirs, len(baseline), len(candidate)))
+    return Welch(delta, error, _degrees(ours, theirs, len(baseline), len(candidate)))
 
 
 def _degrees(ours: float, theirs: float, count: int, other_count: int) -> float:

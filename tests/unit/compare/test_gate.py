@@ -100,6 +100,7 @@ def test_what_no_plan_covers_is_unknown_unless_the_policy_takes_it_for_all(sides
     found = rules(*sides, **TEN)
     assert gate_of(found) is Ruling.INCONCLUSIVE
     assert [rule.found for rule in found if rule.rule == "min_coverage" and "no plan" in rule.why] == [None]
+    assert any("`assume_complete: true` in the policy takes what is there for all" in rule.why for rule in found)
     assert ruling(*sides, **TEN, assume_complete=True) is Ruling.PASS
     assert ruling(*sides, **TEN, min_coverage=0.0, min_paired=0.95) is Ruling.PASS
 

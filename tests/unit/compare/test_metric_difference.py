@@ -1,11 +1,14 @@
 """Aggregate metrics side by side, as the field's command compares them."""
 
+import math
+
 import pytest
 from scipy import stats
 
 from rollbook.compare.agents import AgentChoice, compared_agents
 from rollbook.compare.metric_difference import metric_comparison
 from rollbook.compare.metric_side import metric_side
+from rollbook.compare.paired import beyond_rounding
 from rollbook.compare.welch import welch
 from rollbook.errors import ConfigError
 from rollbook.scoring.aggregate import compute_aggregate_metrics
@@ -60,6 +63,18 @@ def test_without_two_values_a_side_there_is_no_interval_and_without_spread_none_
     assert welch([1.0], [1.0, 2.0]) is None
     same = welch([1.0, 1.0], [3.0, 3.0])
     assert (same.interval(), same.p_value) == ((2.0, 2.0), None)
+
+
+def test_repeats_that_rounding_alone_tells_apart_have_no_p_value_and_their_metric_no_difference():
+    found = welch([0.1, 0.1, 0.1], [0.1, sum([0.1] * 3) / 3, sum([0.1] * 6) / 6])
+    assert (found.delta, found.p_value) == (0, None)
+    found = row(metric_comparison(one([[0.1, 0.1, 0.1]]), one([[0.1, 0.1]])))
+    assert (found.baseline == found.candidate, found.delta, found.percent) == (False, 0, 0)
+
+
+def test_metrics_that_are_infinite_or_undefined_are_no_rounding():
+    assert beyond_rounding(float("inf"), float("inf")) == float("inf")
+    assert math.isnan(beyond_rounding(float("nan"), 1.0))
 
 
 def test_values_too_large_for_their_squares_have_no_interval():

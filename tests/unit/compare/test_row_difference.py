@@ -41,6 +41,34 @@ def test_means_that_are_equal_differ_by_nothing_although_the_means_of_their_task
     assert (found.baseline_mean, found.candidate_mean, found.difference) == (0.5, 0.5, 0.0)
 
 
+@pytest.mark.parametrize("size", [0.1, 0.7, 1e-9, 1e6, 3e200])
+def test_tasks_whose_means_rounding_alone_tells_apart_are_ties_in_the_test_its_signs_and_the_interval(size):
+    thrice, once = [side(*[of(*[size] * repeats)] * 20) for repeats in (3, 1)]
+    found = compared(thrice, once)
+    assert (found.difference, found.test.p_value, found.standard_error) == (0, 1.0, 0)
+    one_rises = compared(side(*[of(size, size, size)] * 19, of(0.0)), side(*[of(size)] * 19, of(10 * size)))
+    assert (one_rises.test.signs, one_rises.test.p_value) == (None, 1.0)
+    assert one_rises.interval.low == 0.0
+
+
+def test_a_task_whose_rewards_cancel_out_but_for_rounding_is_a_tie():
+    assert sum((0.1, 0.2, -0.3)) != 0
+    assert compared(side(*[of(0.1, 0.2, -0.3)] * 20), side(*[of(0.0)] * 20)).test.p_value == 1.0
+
+
+def test_tasks_whose_differences_cancel_out_but_for_rounding_leave_no_difference():
+    found = compared(side(of(0.0), of(0.0), of(0.0)), side(of(0.1), of(0.2), of(-0.3)))
+    assert found.difference == 0.0
+
+
+def test_ties_by_rounding_do_not_flip_and_are_not_listed():
+    ours, theirs = side(*[of(1e6 + 0.3, 1e6 + 0.3, 1e6 + 0.3)] * 5), side(*[of(1e6 + 0.3)] * 5)
+    pairs = ScoredPairs(ours, theirs, paired(ours, theirs, BOTH))
+    assert all(before == after for before, after in pairs.means())
+    flips = flips_of(pairs.moves, pairs.change, binary=False)
+    assert (flips.regressed, flips.improved, flips.listed) == (0, 0, ())
+
+
 def test_a_difference_that_is_small_and_no_rounding_stays():
     assert compared(side(of(1e-12), of(0.0)), side(of(3e-12), of(0.0))).difference == pytest.approx(1e-12)
 
