@@ -22,6 +22,7 @@ from rollbook.config.datasets import BenchmarkDatasetConfig, DatasetConfig, Hugg
 from rollbook.config.declared_datasets import DeclaredDataset, datasets_of
 from rollbook.config.roots import resolve_read_path
 from rollbook.errors import ConfigError, ConfigPathNotFoundError, InputError
+from rollbook.ledger.digests import HashedFile
 from rollbook.ledger.whole_file import WholeFile, made_aside
 from rollbook.records.codec import encode
 from rollbook.records.json_values import JsonObject
@@ -32,6 +33,7 @@ from rollbook.verbs.collate_metrics import (
     headed,
     is_collated,
     metrics_path,
+    of_rows,
     save_metrics,
     told_conflict,
     told_metrics,
@@ -116,7 +118,7 @@ class _Collation:
         """Make the file of a type and its metrics, aside."""
         path = self._request.folder / f"{kind}.jsonl"
         files = [(declared, file) for declared, file in self._files if declared.entry.type == kind]
-        making = self._aside(path)
+        making = HashedFile(self._aside(path).file)
         totals = self._stack.enter_context(closing(DatasetMetrics())) if len(files) > 1 else None
         datasets: list[CollatedDataset] = []
         metrics: JsonObject = {}
@@ -135,18 +137,19 @@ class _Collation:
                     declared.entry.prompt_config,
                 )
             )
-        self._aside(metrics_path(path)).file.write(told_metrics(metrics if totals is None else totals.told()))
+        told = of_rows(metrics if totals is None else totals.told(), making.sha256)
+        self._aside(metrics_path(path)).file.write(told_metrics(told))
         written = sum(one.rows * one.num_repeats for one in datasets)
         return CollatedType(kind, path, metrics_path(path), written, tuple(datasets))
 
     def _written(
-        self, dataset: DatasetRows, making: WholeFile, first: int, totals: DatasetMetrics | None
+        self, dataset: DatasetRows, making: HashedFile, first: int, totals: DatasetMetrics | None
     ) -> tuple[int, JsonObject]:
         entry, count = dataset.declared.entry, 0
         with closing(dataset.metrics):
             try:
                 for count, row in enumerate(dataset.rows(first, totals), start=1):
-                    making.file.write((encode(row) + b"\n") * entry.num_repeats)
+                    making.write((encode(row) + b"\n") * entry.num_repeats)
                     if count % _ROWS_AT_ONCE == 0:
                         self._request.go_on()
             except InputError as error:
@@ -210,8 +213,9 @@ def _refuse_foreign(rows: Path, *, replaces: bool) -> None:
         InputError, OutputExistsError: they are there.
 
     """
+    replaces = replaces or is_collated(rows)
     for path in (rows, metrics_path(rows)):
-        output_file(path, replaces=replaces or is_collated(rows))
+        output_file(path, replaces=replaces)
 
 
 def _files(declared: tuple[DeclaredDataset, ...], request: CollateRequest) -> list[tuple[DeclaredDataset, Path]]:

@@ -3,6 +3,7 @@
 Rules:
 * The head of the file repeats the data set's entry; only what the rows came to is compared.
 * A file that says otherwise stays, and what was found goes beside it; it is replaced where that was asked for.
+* Metrics of a collation hold the digest of its rows: rows beside them that are others are nobody's to replace.
 * A file that tells of no rows, and a `Median` that earlier versions wrote, say nothing to compare.
 
 Source: servers.md §8.9.
@@ -17,6 +18,7 @@ import msgspec
 
 from rollbook.config.datasets import BenchmarkDatasetConfig, DatasetConfig
 from rollbook.errors import ConfigError
+from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.whole_file import whole_file
 from rollbook.records.json_values import JsonMapping, JsonObject
 from rollbook.verbs.dataset_metrics import COUNT
@@ -25,7 +27,8 @@ from rollbook.verbs.output_file import output_file
 _HEAD: Final = ("name", "type", "jsonl_fpath", "num_repeats", "source", "gitlab_identifier", "huggingface_identifier")
 _HEAD_OF_DATA: Final = (*_HEAD, "license")
 _HEAD_OF_BENCHMARK: Final = ("name", "type", "jsonl_fpath", "prepare_script", "prompt_config", "num_repeats")
-_NOT_COMPARED: Final = frozenset({*_HEAD_OF_DATA, *_HEAD_OF_BENCHMARK})
+_DIGEST: Final = "SHA-256 of the rows"
+_NOT_COMPARED: Final = frozenset({*_HEAD_OF_DATA, *_HEAD_OF_BENCHMARK, _DIGEST})
 _EARLIER: Final = "Median"
 _LISTED: Final = 8
 
@@ -62,12 +65,19 @@ def save_metrics(path: Path, metrics: JsonObject) -> None:
 
 
 def is_collated(rows: Path) -> bool:
-    """Whether metrics lie beside a file of rows as a collation writes them: without the entry of a data set."""
+    """Whether a collation's metrics lie beside a file of rows, and the rows are those that it wrote, or gone."""
+    path = metrics_path(rows)
     try:
-        saved = msgspec.json.decode(metrics_path(rows).read_bytes(), type=JsonObject)
+        saved = msgspec.json.decode(path.read_bytes(), type=JsonObject) if path.is_file() else {}
+        gone = not rows.exists()
+        return _DIGEST in saved and (gone or (rows.is_file() and saved[_DIGEST] == sha256_of(rows)))
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return False
-    return COUNT in saved and "jsonl_fpath" not in saved
+
+
+def of_rows(metrics: JsonObject, sha256: str) -> JsonObject:
+    """Return a collation's metrics with the digest of the rows that it wrote."""
+    return metrics | {_DIGEST: sha256}
 
 
 def told_metrics(metrics: JsonObject) -> bytes:

@@ -57,7 +57,7 @@ def profile(
     Raises:
         FilterError: `keep` is no condition.
         ProfileError: results are missing, there twice, or of no input.
-        LedgerError: a row cannot be read, or what is written would take the place of a run's file.
+        LedgerError: a row cannot be read, or what is written would take the place of a run's file, or of the profile.
         OutputExistsError: `export` is there already.
 
     """
@@ -82,8 +82,11 @@ def profile(
 
 def _refuse_over_runs(runs: Iterable[ProfiledRun], output: Path, export: Path | None) -> None:
     sources = [path for run in runs for path in (*run.paths.every_file, run.plan) if path is not None]
-    for path in (*_written_beside(output).values(), *((export,) if export is not None else ())):
+    beside = _written_beside(output).values()
+    for path in (*beside, *((export,) if export is not None else ())):
         refuse_over_runs(path, sources)
+    if export is not None and export.resolve() in {path.resolve() for path in beside}:
+        raise LedgerError(f"{export}: the profile itself goes there; give another name for the tasks that are kept")
 
 
 def _written_beside(output: Path) -> dict[str, Path]:

@@ -276,7 +276,10 @@ def test_a_data_set_is_never_written_to():
 
 
 @pytest.mark.parametrize("name", ["train.jsonl", "train_metrics.json"])
-@pytest.mark.parametrize("beside", [None, {"Number of examples": 1, "jsonl_fpath": "out/train.jsonl"}])
+@pytest.mark.parametrize(
+    "beside",
+    [None, {"Number of examples": 1, "jsonl_fpath": "out/train.jsonl"}, {"Number of examples": 1, "my notes": "kept"}],
+)
 def test_a_file_that_no_collation_wrote_stays_unless_it_is_to_be_replaced(name, beside):
     Path("out").mkdir()
     if beside is not None:
@@ -295,6 +298,29 @@ def test_what_a_collation_wrote_is_written_anew():
     Path("data/t_metrics.json").unlink()
     collated(TRAIN)
     assert len(read_rows("out/train.jsonl")) == 3
+
+
+def test_rows_that_lie_where_a_collation_wrote_others_stay():
+    collated(TRAIN)
+    told = Path("out/train_metrics.json").read_bytes()
+    write_rows(Path("out/train.jsonl"), [question("mine"), question("mine too")])
+    with pytest.raises(OutputExistsError, match=r"out/train\.jsonl is there already\. Replace it with --overwrite"):
+        collated(TRAIN)
+    assert (len(read_rows("out/train.jsonl")), Path("out/train_metrics.json").read_bytes()) == (2, told)
+
+
+def test_metrics_without_their_rows_are_written_anew():
+    collated(TRAIN)
+    Path("out/train.jsonl").unlink()
+    collated(TRAIN)
+    assert len(read_rows("out/train.jsonl")) == 2
+
+
+def test_rows_that_were_collated_are_a_data_set_that_its_metrics_do_not_contradict():
+    collated({**TRAIN, "num_repeats": 2})
+    cfg = parsed(sums([{**TRAIN, "jsonl_fpath": "out/train.jsonl"}]))
+    made = collate(cfg, CollateRequest(("train",), Path("again")))
+    assert made.types[0].rows == 4
 
 
 def test_a_collation_that_is_stopped_leaves_what_was_there():

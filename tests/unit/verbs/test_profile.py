@@ -334,6 +334,18 @@ def test_kept_tasks_are_never_written_over_a_file_of_another_run(tmp_path, taken
         profile([run_at(run)], tmp_path / "p.jsonl", keep="mean>=0", export=tmp_path / taken)
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("ending", ["_reward_profiling.jsonl", "_agent_metrics.json", "_repeat_level_metrics.json"])
+def test_kept_tasks_and_the_profile_itself_are_never_one_file(tmp_path, ending, overwrite):
+    run = write_run(tmp_path / "r.jsonl", [planned(0, 0)], [row(0, 0, 1.0)])
+    (tmp_path / "link.jsonl").symlink_to(f"p{ending}")
+
+    for export in (tmp_path / f"p{ending}", tmp_path / "link.jsonl"):
+        with pytest.raises(LedgerError, match="the profile itself goes there"):
+            profile([run_at(run)], tmp_path / "p.jsonl", keep="mean>=0", export=export, overwrite=overwrite)
+    assert not (tmp_path / f"p{ending}").exists()
+
+
 def test_kept_tasks_are_written_over_an_earlier_file_where_that_is_asked_for_alone(tmp_path):
     run = write_run(tmp_path / "r.jsonl", [planned(0, 0)], [row(0, 0, 1.0)])
     kept = tmp_path / "kept.jsonl"
