@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 from omegaconf import OmegaConf
 
+from ports import free_ports
 from rollbook.api.direct_call import DirectCall, Pacing, StartedWhenUsed
 from rollbook.api.direct_rollouts import Handover
 from rollbook.api.direct_rows import direct_rows
@@ -16,6 +17,7 @@ from rollbook.plan.directory import Directory
 from rollbook.servers.serving.remote import RemoteDeployment
 from stub import Stub
 from unit.api.direct_calls import rows
+from unit.servers_core.stand_ins import in_process
 from unit.servers_wire.scripted import AT_ONCE, CLOSE, HOLD, RESET, Scripted
 
 RAN, ASKED = "agent_run_error", "agent_request_failed"
@@ -132,6 +134,25 @@ async def test_every_fault_is_told_as_what_it_is_and_sent_as_often_as_it_may_be(
     elif way.routed:
         assert is_told(expected, outcome)
         assert len(outcome.get("_ng_failure_sends", [])) == (3 if lost and way.again else 0)
+    else:
+        assert isinstance(outcome, Exception)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+async def test_a_reply_of_this_process_that_breaks_off_is_told_as_one_from_a_socket_and_not_sent_again(way):
+    asked = []
+
+    async def broken(scope, receive, send):
+        asked.append(scope["path"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{", "more_body": True})
+
+    async with in_process(broken, *free_ports(1)) as url:
+        outcome = await outcome_of(called(url, way))
+    assert asked == ["/run"]
+    if way.routed:
+        assert is_told((RAN, "ClientPayloadError", 200, SURELY), outcome)
+        assert "_ng_failure_sends" not in outcome
     else:
         assert isinstance(outcome, Exception)
 

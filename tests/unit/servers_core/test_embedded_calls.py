@@ -294,6 +294,12 @@ async def test_an_embedded_server_is_found_by_its_address_alone(url, found):
         assert (find_embedded(url) is not None) is found
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1/x", "http://localhost", "http://127.0.0.1:80/x", "http://[::1]/x"])
+async def test_a_server_on_the_port_of_http_is_found_by_addresses_that_leave_it_out(url):
+    async with in_process(echo(), 80):
+        assert find_embedded(url) is not None
+
+
 async def test_a_server_is_found_at_an_address_that_was_asked_for_before_it_was_there():
     async with in_process(echo(), 9):
         assert find_embedded("http://127.0.0.1:10/") is None

@@ -72,13 +72,67 @@ async def test_a_reply_above_the_bound_is_none(served):
     assert caught.value.delivery is Delivery.DELIVERED
 
 
-async def test_a_reply_that_breaks_off_may_have_been_work_done(served):
+async def test_the_exchange_knows_of_a_reply_as_soon_as_it_begins(served):
+    begun, seen = asyncio.Event(), exchange()
+
+    async def slow(scope, receive, send):
+        await send({"type": "http.response.start", "status": 503, "headers": []})
+        begun.set()
+        await asyncio.get_running_loop().create_future()
+
+    call = asyncio.create_task(post_embedded("colours", served(slow), b"{}", seen, 100))
+    await begun.wait()
+    assert (seen.phase, seen.status, seen.delivery) == (Phase.READING, 503, Delivery.POSSIBLY_DELIVERED)
+    call.cancel()
+    await asyncio.wait({call})
+
+
+@pytest.mark.parametrize("pauses", [True, False])
+@pytest.mark.parametrize("stubborn", [True, False])
+async def test_a_reply_ends_as_soon_as_it_is_above_the_bound_and_its_handler_is_cancelled(served, pauses, stubborn):
+    produced, ended = [], asyncio.Event()
+
+    async def pieces(send):
+        for _ in range(1000):
+            produced.append(1)
+            await send({"type": "http.response.body", "body": b"12", "more_body": True})
+            if pauses:
+                await asyncio.sleep(0)
+
+    async def big(scope, receive, send):
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await pieces(send)
+        except asyncio.CancelledError:
+            if stubborn:
+                await send({"type": "http.response.body", "body": b"12"})
+            raise
+        finally:
+            ended.set()
+
+    seen = exchange()
+    with pytest.raises(SendFailed, match="has more than 3 bytes, and max_reply_bytes is 3") as caught:
+        await post_embedded("colours", served(big), b"{}", seen, 3)
+    assert (caught.value.exception_type, caught.value.status) == ("ReplyTooLarge", 200)
+    assert (caught.value.delivery, seen.phase) == (Delivery.DELIVERED, Phase.READING)
+    await ended.wait()
+    assert len(produced) < 10
+
+
+async def test_a_reply_that_breaks_off_was_begun(served):
     with pytest.raises(SendFailed) as caught:
         await post_embedded("colours", served(App(b"1234", whole=False)), b"{}", exchange(), 100)
-    assert (caught.value.exception_type, caught.value.delivery) == (
-        "ClientPayloadError",
-        Delivery.POSSIBLY_DELIVERED,
-    )
+    assert (caught.value.exception_type, caught.value.status) == ("ClientPayloadError", 200)
+    assert caught.value.delivery is Delivery.DELIVERED
+
+
+async def test_a_handler_that_ends_without_a_reply_is_a_500_as_over_a_socket(served):
+    async def silent(scope, receive, send):
+        """Say nothing."""
+
+    seen = exchange()
+    reply = await post_embedded("colours", served(silent), b"{}", seen, 100)
+    assert (reply.status, seen.status, seen.phase) == (500, 500, Phase.READING)
 
 
 async def test_cancelling_a_request_cancels_its_handler(served):

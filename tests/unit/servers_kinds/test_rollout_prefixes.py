@@ -1,6 +1,7 @@
 import httpx
 import pytest
 from fastapi import Request
+from omegaconf import OmegaConf
 
 from rollbook import (
     BaseResourcesServerConfig,
@@ -14,7 +15,7 @@ from rollbook import (
     SimpleResourcesServer,
     SimpleResponsesAPIModel,
 )
-from rollbook.servers.correlation import RolloutContextMiddleware, current_rollout_id
+from rollbook.servers.correlation import RolloutContextMiddleware, current_rollout_id, rollout_context
 from rollbook.servers.kinds.agent_server import BaseResponsesAPIAgentConfig, SimpleResponsesAPIAgent
 from rollbook.servers.openai.openai_response import NeMoGymResponse, NeMoGymResponseCreateParamsNonStreaming
 from unit.servers_kinds.playground import AGENTS, Entry, message, playing, reply_with
@@ -156,3 +157,28 @@ def test_a_block_about_token_ids_decides_which_agents_capture_them(observed, blo
     )
     agent = Watched(config=BaseResponsesAPIAgentConfig(**named), server_client=client, seen=[])
     assert agent.url_path_for_run("/v1/responses", {"_ng_rollout_id": "3-0"}) == f"{prefix}/v1/responses"
+
+
+@pytest.mark.parametrize(
+    ("port", "address", "known"),
+    [
+        (80, "http://h/", True),
+        (80, "http://h:80", True),
+        (8080, "http://h:8080/", True),
+        (8080, "http://h/", False),
+        (80, "http://g/", False),
+    ],
+)
+def test_tools_of_a_server_of_this_deployment_are_called_behind_the_rollouts_prefix(port, address, known):
+    config = OmegaConf.create(
+        {"observability_enabled": True, "rs": {"resources_servers": {"impl": {"host": "h", "port": port}}}}
+    )
+    client = ServerClient(BaseServerConfig(host="h", port=1), config)
+    agent = Watched(
+        config=BaseResponsesAPIAgentConfig(host="h", port=1, entrypoint="app.py", name="agent"),
+        server_client=client,
+        seen=[],
+    )
+    with rollout_context("3-0"):
+        found = agent.base_url_for_tools(address)
+    assert found == (address.rstrip("/") + "/ng-rollout/3-0" if known else address)

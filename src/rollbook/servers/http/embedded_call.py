@@ -4,6 +4,7 @@ Rules:
 * The handler runs in its own task and context, as it does behind a socket.
 * Cancelling the caller cancels the handler and waits for nobody, as closing a connection does.
 * A limit on silence is one on the time between two pieces of the reply, as between two reads of a socket.
+* A reply that is not read on ends the call: its handler is cancelled, and what it still sends is dropped.
 * The caller has its reply when the last byte is sent; what the application does afterwards is its own affair.
 
 Source: servers.md §3.6, §4.2; collection.md §3.3.
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, MutableSet
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import unquote
 
 from aiohttp import ClientPayloadError, SocketTimeoutError
@@ -70,19 +71,32 @@ class EmbeddedRequest(Struct, frozen=True):
         return self.base_url + self.target
 
 
+class Watch(Protocol):
+    """Is told of a reply that comes in pieces; one that is given whole at once is its caller's to look at."""
+
+    def begins(self, status: int) -> None:
+        """Take note that the reply's head was sent."""
+        ...
+
+    def refusal(self, size: int) -> Exception | None:
+        """Return why a body of which `size` bytes are here is not read on; None if it is."""
+        ...
+
+
 class _Exchange:
     """The two ends of one call: what the application receives, and what it sends.
 
     The application runs in it as a block, in its own `task`.
     """
 
-    __slots__ = ("body", "chunks", "given", "headers", "heard", "reply", "running", "status", "task")
+    __slots__ = ("body", "chunks", "given", "headers", "heard", "reply", "running", "size", "status", "task", "watch")
 
     def __init__(
         self,
         body: bytes,
         reply: "asyncio.Future[tuple[int, RawHeaders, bytes]]",
         running: MutableSet["asyncio.Task[None]"],
+        watch: Watch | None,
     ) -> None:
         self.body = body
         self.running = running
@@ -91,6 +105,8 @@ class _Exchange:
         self.status = 0
         self.headers: RawHeaders = []
         self.chunks: list[bytes] = []
+        self.size = 0
+        self.watch = watch
         self.reply = reply
         self.heard: Callable[[], None] | None = None
 
@@ -110,15 +126,34 @@ class _Exchange:
         return {"type": "http.request", "body": self.body, "more_body": False}
 
     async def send(self, message: Message) -> None:
-        if self.heard is not None and not self.reply.done():
+        if not self.reply.done():
+            self._take(message)
+        elif message.get("more_body", False):
+            await asyncio.sleep(0)
+
+    def _take(self, message: Message) -> None:
+        if self.heard is not None:
             self.heard()
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = list(message.get("headers", ()))
+            if self.watch is not None:
+                self.watch.begins(self.status)
         elif message["type"] == "http.response.body":
-            self.chunks.append(message.get("body", b""))
+            self._gather(message.get("body", b""))
             if not message.get("more_body", False) and not self.reply.done():
                 self.reply.set_result((self.status, self.headers, b"".join(self.chunks)))
+
+    def _gather(self, piece: bytes) -> None:
+        self.chunks.append(piece)
+        self.size += len(piece)
+        refusal = None if self.watch is None else self.watch.refusal(self.size)
+        if refusal is not None:
+            self.chunks.clear()
+            self.reply.set_exception(refusal)
+            self.reply.exception()
+            if self.task is not None:
+                self.task.cancel()
 
     async def reply_within(self, silence: float) -> tuple[int, RawHeaders, bytes]:
         """Return the whole reply, of which a piece has to come every `silence` seconds."""
@@ -219,10 +254,12 @@ async def call_embedded(
     request: EmbeddedRequest,
     running: MutableSet["asyncio.Task[None]"],
     silence: float | None = None,
+    *,
+    watch: Watch | None = None,
 ) -> EmbeddedResponse:
     """Return the reply of `app` to `request`.
 
-    `running` holds the handler's task for as long as it runs; `silence` is in seconds.
+    `running` holds the handler's task for as long as it runs; `silence` is in seconds; what `watch` refuses is raised.
 
     Raises:
         ClientPayloadError: the application began a reply and did not end it.
@@ -230,7 +267,7 @@ async def call_embedded(
 
     """
     loop = asyncio.get_running_loop()
-    exchange = _Exchange(request.body, loop.create_future(), running)
+    exchange = _Exchange(request.body, loop.create_future(), running, watch)
     scope[WHOLE_EXCHANGE] = exchange
     task: asyncio.Task[None] = loop.create_task(_run(app, scope, exchange), context=contextvars.Context())
     exchange.runs_in(task)

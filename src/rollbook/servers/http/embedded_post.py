@@ -2,6 +2,7 @@
 
 Rules:
 * Another event loop's server is asked through its port.
+* The exchange is told of a reply as soon as it begins, and one above the bound ends there.
 * Cancelling the call cancels the handler. A handler that has been started may have done its work.
 
 Source: collection.md §3.3, §3.6; servers.md §4.2.
@@ -11,6 +12,7 @@ import asyncio
 from typing import Final
 
 from aiohttp import ClientError
+from msgspec import Struct
 
 from rollbook.records.exchange import DEADLINE_HEADER, Exchange, Phase, Reply, SendFailed, Upload
 from rollbook.servers.http.embedded_call import EmbeddedRequest
@@ -50,15 +52,33 @@ async def post_embedded(server: str, url: str, body: bytes | Upload, exchange: E
     except (ClientError, OSError) as error:
         kind = type(error).__name__
         raise SendFailed(
-            f"{server} at {url}: {kind}: {error}", delivery=exchange.delivery, exception_type=kind
+            f"{server} at {url}: {kind}: {error}",
+            delivery=exchange.delivery,
+            exception_type=kind,
+            status=exchange.status,
         ) from error
+
+
+class _Reading(Struct, frozen=True):
+    """What is to be known of a reply while it comes."""
+
+    exchange: Exchange
+    limit: int
+
+    def begins(self, status: int) -> None:
+        self.exchange.status = status
+        self.exchange.enter(Phase.READING)
+
+    def refusal(self, size: int) -> Broken | None:
+        return too_large(f"more than {self.limit} bytes", self.limit) if size > self.limit else None
 
 
 async def _answered(embedded: EmbeddedServer, request: EmbeddedRequest, exchange: Exchange, limit: int) -> Reply:
     exchange.enter(Phase.WAITING)
-    response = await embedded.call(request)
-    exchange.status = response.status
-    exchange.enter(Phase.READING)
+    reading = _Reading(exchange, limit)
+    response = await embedded.call(request, watch=reading)
+    if exchange.phase is not Phase.READING:
+        reading.begins(response.status)
     body = await response.read()
     if len(body) > limit:
         raise too_large(f"{len(body)} bytes", limit)

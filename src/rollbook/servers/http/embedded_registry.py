@@ -21,7 +21,7 @@ from typing import Final, Protocol
 from starlette.types import ASGIApp
 
 from rollbook.errors import PortTakenError, ServingError
-from rollbook.servers.http.embedded_call import EmbeddedRequest, call_embedded, request_scope
+from rollbook.servers.http.embedded_call import EmbeddedRequest, Watch, call_embedded, request_scope
 from rollbook.servers.http.embedded_response import EmbeddedResponse
 
 _LOG = logging.getLogger(__name__)
@@ -29,6 +29,7 @@ _BACKLOG: Final = 2048
 _GRACE_SECONDS: Final = 0.5
 _HOST_AT: Final = len("http://")
 _MOST_ELSEWHERE: Final = 256
+_PORT_OF_HTTP: Final = ":80"
 _LOOPBACK_NAMES: Final = {"localhost": "127.0.0.1", "[::1]": "127.0.0.1"}
 
 
@@ -85,11 +86,11 @@ class EmbeddedServer:
         return self._listener is not None
 
     def call(
-        self, request: EmbeddedRequest, silence: float | None = None
+        self, request: EmbeddedRequest, silence: float | None = None, watch: Watch | None = None
     ) -> Coroutine[object, object, EmbeddedResponse]:
         """Answer `request` in this process; see `call_embedded`."""
         scope = request_scope(request, self.host, self.port, self.state)
-        return call_embedded(self.app, scope, request, self.running, silence)
+        return call_embedded(self.app, scope, request, self.running, silence, watch=watch)
 
     def open_port(self) -> None:
         """Bind and listen now, and serve from the server's own loop; once open, nothing happens.
@@ -206,6 +207,8 @@ def _looked_up(url: str) -> EmbeddedServer | None:
     if scheme != "http":
         return None
     authority = rest.partition("/")[0].partition("?")[0]
+    if not authority.rpartition(":")[2].isdigit():
+        authority += _PORT_OF_HTTP
     return _alive(authority) or _alive(_loopback(authority))
 
 

@@ -13,7 +13,7 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, ParamSpec
+from typing import Any, Final, ParamSpec
 
 from fastapi import Body, FastAPI, Request
 from pydantic import BaseModel, Field, PrivateAttr
@@ -59,6 +59,7 @@ __all__ = [
     "SimpleResponsesAPIAgent",
 ]
 
+_PORT_OF_HTTP: Final = ":80"
 Arguments = ParamSpec("Arguments")
 
 
@@ -219,9 +220,9 @@ class SimpleResponsesAPIAgent(AggregateMetricsMixin, SimpleServer):
         if rollout_id is None or config is None or config.get(OBSERVABILITY_ENABLED_KEY_NAME) is not True:
             return base_url
         names = (str(key) for key in config if server_type_of(config, str(key)) == RESOURCES_SERVERS)
-        known = {base_url_of(server_block(config, name)) for name in names}
+        known = {base_url_of(server_block(config, name)).removesuffix(_PORT_OF_HTTP) for name in names}
         root = base_url.rstrip("/")
-        return root + apply_rollout_prefix("", rollout_id) if root in known else base_url
+        return root + apply_rollout_prefix("", rollout_id) if root.removesuffix(_PORT_OF_HTTP) in known else base_url
 
     def resolve_model_base_url(self, model_server_name: str, rollout_id: str | None = None) -> str:
         """Return `http://host:port[/ng-rollout/<id>[/training-token-capture]]/v1` for a program of its own."""
