@@ -106,11 +106,18 @@ async def test_what_was_loaded_is_out_of_the_collectors_way_while_servers_run(ro
 
 
 @pytest.mark.parametrize(
-    ("behind", "seconds", "answered_by"),
-    [("second", None, "second"), ("second", 60.0, "first"), ("gone", None, "first")],
+    ("behind", "seconds", "top", "answered_by"),
+    [
+        ("second", None, {}, "second"),
+        ("second", None, {"global_aiohttp_total_timeout_seconds": 0}, "second"),
+        ("second", None, {"global_aiohttp_total_timeout_seconds": 60}, "first"),
+        ("second", None, {"global_aiohttp_read_timeout_seconds": 60}, "first"),
+        ("second", 60.0, {}, "first"),
+        ("gone", None, {}, "first"),
+    ],
 )
 async def test_a_request_goes_past_a_relay_unless_its_time_is_watched_or_nobody_is_behind(
-    root, behind, seconds, answered_by
+    root, behind, seconds, top, answered_by
 ):
     relaying = f"""
         def relayed_paths(self):
@@ -119,7 +126,7 @@ async def test_a_request_goes_past_a_relay_unless_its_time_is_watched_or_nobody_
         def thread(self)"""
     write_component(root, "recorder", RECORDER.replace("\n        def thread(self)", relaying))
     instances = {"first": {"implementation": "recorder"}, "second": {"implementation": "recorder"}}
-    async with EmbeddedDeployment(configuration(instances)) as deployment:
+    async with EmbeddedDeployment(configuration(instances, **top)) as deployment:
         reply = await deployment.send("first", "/lamp", b"{}", Exchange(ManualClock().monotonic, seconds))
         assert orjson.loads(reply.body) == answered_by
         reply = await deployment.send("first", "/run", b"{}")

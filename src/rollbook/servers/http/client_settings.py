@@ -47,6 +47,11 @@ class ClientSettings(msgspec.Struct, frozen=True):
     trust_env: bool = False
 
     @property
+    def limits_exchanges(self) -> bool:
+        """Whether the calls of one server to another have a limit in time."""
+        return self.total_seconds is not None or self.read_seconds is not None
+
+    @property
     def tcp_keepalive(self) -> Mapping[str, int]:
         """The socket options that have the kernel probe an idle peer."""
         return {

@@ -161,7 +161,7 @@ class EmbeddedDeployment:
     def _application(self, server_class: type[SimpleServer], name: str, client: ServerClient) -> FastAPI:
         config = instance_config(server_class, self.global_config_dict, name)
         server = server_class(config=config, server_client=client)
-        self._relayed[name] = server.relayed_paths()
+        self._relayed[name] = {} if current_client_settings().limits_exchanges else server.relayed_paths()
         return server.build_app()
 
     def _behind(self, server: str, path: str) -> str:
