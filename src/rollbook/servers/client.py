@@ -1,7 +1,8 @@
 """The client that servers and drivers call other servers with, by instance name.
 
 Rules:
-* An address comes from the configuration and nowhere else; it is static for the life of the run.
+* An address comes from the configuration, and is static for the life of the run; the environment may point a model
+  server elsewhere, at any time.
 * Handing out a URL opens the port behind it; calling a server of this process by name opens nothing.
 * Cookies are the caller's: what a server gave is forwarded by whoever wants the session.
 
@@ -77,7 +78,6 @@ class ServerClient:
         self.head_server_config = head_server_config
         self.global_config_dict = global_config_dict
         self._addresses = AddressBook(global_config_dict)
-        self._base_urls: dict[str, str] = {}
         self._observes = bool(global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME))
         self.observes_model_calls = global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME) is True
         self.capture_flags = capture_flags(global_config_dict)
@@ -138,7 +138,7 @@ class ServerClient:
         if left is not None:
             given = {name: value for name, value in (kwargs.get("headers") or {}).items() if name.lower() != _DEADLINE}
             kwargs["headers"] = {**given, DEADLINE_HEADER: left}
-        base_url = self._base_urls.get(server_name) or self._address(server_name)
+        base_url = self._address(server_name)
         path = self._correlated(server_name, url_path, body) if self._observes else url_path
         return await request(method, base_url + path, _internal=True, _server_name=server_name, **kwargs)
 
@@ -155,11 +155,11 @@ class ServerClient:
         return hand_out(base_url_of(server_config_dict))
 
     def _address(self, server_name: str) -> str:
-        """Return where an instance is reached for the life of this client."""
-        may_be_model = server_type_of(self.global_config_dict, server_name) in {MODELS, None}
-        override = model_server_override(server_name) if may_be_model else None
-        base_url = self._base_urls[server_name] = override or self._addresses.base_url(server_name)
-        return base_url
+        """Return where an instance is reached now."""
+        override = model_server_override(server_name)
+        if override and server_type_of(self.global_config_dict, server_name) in {MODELS, None}:
+            return override
+        return self._addresses.base_url(server_name)
 
     def _correlated(self, server_name: str, url_path: str, body: object) -> str:
         """Return the path behind the prefix of the rollout that this call is made for."""
@@ -182,6 +182,8 @@ class ServerClient:
 
 def model_server_override(server_name: str) -> str | None:
     """Return the URL that the environment gives for a model server, as an agent sets it for its subprocess."""
+    if MODEL_SERVER_NAME_ENV_VAR_NAME not in os.environ:  # `get` would raise within, and this is asked for each call
+        return None
     if os.environ.get(MODEL_SERVER_NAME_ENV_VAR_NAME) != server_name:
         return None
     url = os.environ.get(MODEL_SERVER_BASE_URL_ENV_VAR_NAME)

@@ -98,6 +98,25 @@ async def test_the_environment_can_point_a_model_server_elsewhere(monkeypatch):
         assert resolve_model_base_url(observed, "policy_model") == "http://127.0.0.1:7/ng-rollout/5-0/v1"
 
 
+async def test_where_the_environment_points_a_model_server_is_read_at_each_call(monkeypatch):
+    async with in_process(paths()):
+        one = client(7)
+        for prefix in ("", "/ng-rollout/a", "/ng-rollout/b", ""):
+            monkeypatch.delenv("NEMO_GYM_MODEL_SERVER_NAME", raising=False)
+            if prefix:
+                monkeypatch.setenv("NEMO_GYM_MODEL_SERVER_NAME", "policy_model")
+                monkeypatch.setenv("NEMO_GYM_MODEL_SERVER_BASE_URL", f"http://127.0.0.1:7{prefix}/v1")
+            assert (await asked(one, "policy_model", "/v1/responses", json={}))["path"] == f"{prefix}/v1/responses"
+            assert (await asked(one, "rs", "/verify", json={}))["path"] == "/verify"
+
+
+async def test_the_environment_points_nothing_but_model_servers_elsewhere(monkeypatch):
+    monkeypatch.setenv("NEMO_GYM_MODEL_SERVER_NAME", "rs")
+    monkeypatch.setenv("NEMO_GYM_MODEL_SERVER_BASE_URL", "http://127.0.0.1:7/elsewhere/v1")
+    async with in_process(paths()):
+        assert (await asked(client(7), "rs", "/verify", json={}))["path"] == "/verify"
+
+
 async def test_a_model_url_for_a_subprocess_names_the_rollout_and_opens_the_port():
     (port,) = free_ports(1)
     async with in_process(paths(), port) as url:
