@@ -23,6 +23,8 @@ from rollbook.servers.openai.openai_response import NeMoGymResponse
 from rollbook.verbs.answer_forms import verify_request
 
 ROW = {"responses_create_params": {"input": "Count."}}
+THOUGHT = {"type": "reasoning", "id": "rs", "summary": []}
+THOUGHT_OUT = ["reasoning", "message"]
 
 
 class Row(BaseVerifyRequest, extra="allow"):
@@ -77,7 +79,8 @@ class Steps(SimpleResourcesServer):
 
     async def step(self, body: Row) -> dict:
         self.turns.append([item.type for item in body.response.output])
-        return {"reward": 1, "terminated": len(self.turns) == self.last}
+        extra = {"mask_sample": True, "failure_reason": "lost"} if body.model_extra.get("lost") else {}
+        return {"reward": 1, "terminated": len(self.turns) == self.last, **extra}
 
     async def verify(self, body: Row) -> BaseVerifyResponse:
         raise NotImplementedError
@@ -118,9 +121,10 @@ def test_what_is_called_in_a_replay_is_what_an_agent_calls(name):
     assert is_called(name) == is_tool_name(name)
 
 
-async def test_a_masked_reward_is_an_error_with_its_reason():
+@pytest.mark.parametrize("server", [Counts, Steps])
+async def test_a_masked_reward_is_an_error_with_its_reason(server):
     with pytest.raises(VerifierFixtureError, match="the reward is masked: lost"):
-        await replayed(unserved_server(Counts), "", lost=True)
+        await replayed(unserved_server(server), "", lost=True)
 
 
 async def test_a_refused_row_is_an_error_with_the_servers_words():
@@ -136,8 +140,14 @@ async def test_a_refused_row_is_an_error_with_the_servers_words():
         ([*calls(1, 2)], [["function_call", "function_call"]]),
         (
             [*calls(1), {"type": "function_call_output", "call_id": "call_0", "output": "x"}, *calls(2), "so"],
-            [["function_call"], ["function_call", "message"]],
+            [["function_call"], ["function_call"], ["message"]],
         ),
+        ([*calls(1), "so"], [["function_call"], ["message"]]),
+        (
+            [*calls(1), THOUGHT, *calls(2), THOUGHT, "so"],
+            [["function_call", "reasoning", "function_call"], THOUGHT_OUT],
+        ),
+        ([THOUGHT, "so"], [THOUGHT_OUT]),
         ([], []),
         (["one", "two", "three", "four"], [["message"]] * 3),
     ],

@@ -44,7 +44,8 @@ _OWN_ROUTES: Final = RESERVED_NAMES | {"reverify_mode", ".", ".."}
 async def replay_episode(server: SimpleServer, request: BaseModel) -> float:
     """Return the reward of an episode: the row and the response of `request`, played to `server`.
 
-    It is made to be the `invoke` of a `VerifierFixture`. A turn is a run of tool calls, or one message.
+    It is made to be the `invoke` of a `VerifierFixture`. A turn is a run of tool calls, or one message, with the
+    thoughts before it.
 
     Raises:
         VerifierFixtureError: the server refused the row or its verification, or masked the reward.
@@ -114,8 +115,6 @@ async def _verified(session: _Session, row: JsonObject, told: JsonObject) -> flo
     for name, arguments in _tool_calls(told["response"]):
         await session.post(f"/{name}", arguments)
     answer = await session.told("/verify", told)
-    if answer.get("mask_sample"):
-        raise VerifierFixtureError(f"the reward is masked: {answer.get('failure_reason')}")
     return _reward_of(answer)
 
 
@@ -131,6 +130,8 @@ async def _stepped(session: _Session, row: JsonObject, response: Any) -> float:
 
 
 def _reward_of(answer: JsonObject) -> float:
+    if answer.get("mask_sample"):
+        raise VerifierFixtureError(f"the reward is masked: {answer.get('failure_reason')}")
     reward = answer.get("reward")
     if isinstance(reward, bool) or not isinstance(reward, (int, float)):
         raise VerifierFixtureError(f"the server gave no reward but {reward!r}")
@@ -159,10 +160,18 @@ def _turns(output: Sequence[JsonObject]) -> Iterator[list[JsonObject]]:
         if item.get("type") in {_CALL, "reasoning"}:
             turn.append(item)
         elif item.get("role", "assistant") == "assistant" and item.get("type", "message") == "message":
-            yield [*turn, item]
+            called = _called_in(turn)
+            if called:
+                yield turn[:called]
+            yield [*turn[called:], item]
             turn = []
         elif turn:
             yield turn
             turn = []
     if turn:
         yield turn
+
+
+def _called_in(turn: Sequence[JsonObject]) -> int:
+    """Return how many items stand up to the last tool call; a thought below it belongs to what is said next."""
+    return max((number for number, item in enumerate(turn, start=1) if item.get("type") == _CALL), default=0)
