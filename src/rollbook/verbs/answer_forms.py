@@ -3,6 +3,7 @@
 Rules:
 * An answer is a whole response, a list of output items, or a text, which stands for one message.
 * An item may be written short: a text for a message, `{"name": …, "arguments": {…}}` for a tool call.
+* Arguments that are a text are JSON already, as a response has them.
 
 Source: docs/making.md.
 """
@@ -35,6 +36,7 @@ def _item(item: object, number: int) -> object:
         part = {"type": "output_text", "text": item, "annotations": []}
         return {"id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
     if isinstance(item, Mapping) and "type" not in item and "name" in item:
-        arguments = json.dumps(item.get("arguments", {}))
+        given = item.get("arguments", {})
+        arguments = given if isinstance(given, str) else json.dumps(given)
         return {"type": "function_call", "call_id": f"call_{number}", "name": item["name"], "arguments": arguments}
     return item

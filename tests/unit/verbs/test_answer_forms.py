@@ -27,6 +27,11 @@ def test_a_name_with_arguments_is_a_tool_call_and_a_whole_item_stays_as_it_is():
     assert kept == whole
 
 
+def test_arguments_that_are_a_text_stay_the_json_that_they_are():
+    [call] = output([{"name": "add", "arguments": '{"n": 1}'}])
+    assert call["arguments"] == '{"n": 1}'
+
+
 def test_a_whole_response_is_taken_and_the_row_is_kept():
     assert verify_request(ROW, {"id": "r"}) == {**ROW, "response": {"id": "r"}}
 
