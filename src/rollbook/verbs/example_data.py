@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from rollbook.config.catalog import Shelf
+
 _FEWEST: Final = 5
 _METRICS_COUNT: Final = "Number of examples"
-_CURE: Final = "gym dataset collate --mode example_validation --overwrite-metrics-conflicts writes it"
 
 
 def example_problems(folder: Path) -> tuple[str, ...]:
@@ -23,8 +24,16 @@ def example_problems(folder: Path) -> tuple[str, ...]:
     return (
         *_rows(data / "example.jsonl"),
         *_rows(data / "example_rollouts.jsonl"),
-        *_metrics(data / "example_metrics.json", data / "example.jsonl"),
+        *_metrics(data / "example_metrics.json", data / "example.jsonl", _cure(folder)),
     )
+
+
+def _cure(folder: Path) -> str:
+    named = f"--config {folder}/configs/{folder.name}.yaml"
+    if folder.parent.name == Shelf.RESOURCES_SERVER:
+        named = f"{Shelf.RESOURCES_SERVER.flag} {folder.name}"
+    flags = f"--mode example_validation {named} --output-dir DIR --overwrite-metrics-conflicts"
+    return f"gym dataset collate {flags} writes it"
 
 
 def _rows(path: Path) -> Iterator[str]:
@@ -50,15 +59,15 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
-def _metrics(path: Path, rows: Path) -> Iterator[str]:
+def _metrics(path: Path, rows: Path, cure: str) -> Iterator[str]:
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
-        yield f"{path} is missing; {_CURE}"
+        yield f"{path} is missing; {cure}"
     except ValueError:
         yield f"{path}: no JSON"
     else:
         count = found.get(_METRICS_COUNT) if isinstance(found, dict) else None
         wanted = len(_lines(rows)) if rows.is_file() else None
         if wanted is not None and count != wanted:
-            yield f"{path}: {_METRICS_COUNT!r} is {count}, and {rows.name} has {wanted} rows; {_CURE}"
+            yield f"{path}: {_METRICS_COUNT!r} is {count}, and {rows.name} has {wanted} rows; {cure}"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from rollbook.cli.entry import exit_code_of
-from rollbook.config.manifest import NEEDED_BY_PROFILE
+from rollbook.config.catalog import Shelf, shelf_entries
+from rollbook.config.manifest import MANIFEST_FILE, NEEDED_BY_PROFILE, read_manifest
 from rollbook.verbs.component_suites import suite_environment
+from rollbook.verbs.example_data import example_problems
+from rollbook.verbs.scaffold import Target, Wanted
+from rollbook.verbs.scaffold_reuse import as_reused
 
 PROFILES = [*NEEDED_BY_PROFILE]
 SHELVES = ("resources_servers", "responses_api_agents", "environments", "benchmarks")
@@ -124,6 +129,30 @@ def test_rewards_and_licence_are_those_of_the_verifier_that_is_taken_unless_they
     assert ok(said("env", "validate", "mine", "--strict")).endswith("mine: valid\n")
     ok(said("env", "init", "--environment", "other", "--reuse-verifier", "wordle", "--reward-range", "0", "2"))
     assert "an end of the range" in said("env", "validate", "other")[1]
+
+
+def test_every_environment_of_the_shelf_lends_its_rewards_and_licence():
+    own = {entry.name: read_manifest(entry.path / MANIFEST_FILE) for entry in shelf_entries(Shelf.ENVIRONMENT)}
+    assert {*own} >= {"blackjack", "wordle", "office", "mcqa"}
+    for name, manifest in own.items():
+        lent = as_reused(Wanted(Target.ENVIRONMENT, "mine", reuse=name), None, higher_is_better=None)
+        assert ((lent.low, lent.high), lent.higher_is_better) == (
+            manifest.reward.range,
+            manifest.reward.higher_is_better,
+        )
+        assert lent.licensing == manifest.licensing
+
+
+@pytest.mark.parametrize("metrics", [None, '{"Number of examples": 3}'])
+def test_what_an_environments_metrics_lack_is_cured_by_the_command_that_is_told(said, metrics):
+    ok(said("env", "init", "--resources-server", "sums"))
+    folder = Path("resources_servers/sums").absolute()
+    if metrics is not None:
+        (folder / "data/example_metrics.json").write_text(metrics)
+    _, told = example_problems(folder)
+    command = re.search(r"; gym (.+) writes it$", told)[1]
+    ok(said(*command.split()))
+    assert [problem for problem in example_problems(folder) if "metrics" in problem] == []
 
 
 def tree(folder):
