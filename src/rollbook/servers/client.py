@@ -78,6 +78,8 @@ class ServerClient:
         self.head_server_config = head_server_config
         self.global_config_dict = global_config_dict
         self._addresses = AddressBook(global_config_dict)
+        self._fixed: dict[str, str] = {}
+        self._models: set[str] = set()
         self._observes = bool(global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME))
         self.observes_model_calls = global_config_dict.get(OBSERVABILITY_ENABLED_KEY_NAME) is True
         self.capture_flags = capture_flags(global_config_dict)
@@ -138,7 +140,7 @@ class ServerClient:
         if left is not None:
             given = {name: value for name, value in (kwargs.get("headers") or {}).items() if name.lower() != _DEADLINE}
             kwargs["headers"] = {**given, DEADLINE_HEADER: left}
-        base_url = self._address(server_name)
+        base_url = self._fixed.get(server_name) or self._address(server_name)
         path = self._correlated(server_name, url_path, body) if self._observes else url_path
         return await request(method, base_url + path, _internal=True, _server_name=server_name, **kwargs)
 
@@ -155,11 +157,13 @@ class ServerClient:
         return hand_out(base_url_of(server_config_dict))
 
     def _address(self, server_name: str) -> str:
-        """Return where an instance is reached now."""
-        override = model_server_override(server_name)
-        if override and server_type_of(self.global_config_dict, server_name) in {MODELS, None}:
-            return override
-        return self._addresses.base_url(server_name)
+        """Return where an instance is reached now; what is no model server stays where it is."""
+        if server_name not in self._models:
+            if server_type_of(self.global_config_dict, server_name) not in {MODELS, None}:
+                base_url = self._fixed[server_name] = self._addresses.base_url(server_name)
+                return base_url
+            self._models.add(server_name)
+        return model_server_override(server_name) or self._addresses.base_url(server_name)
 
     def _correlated(self, server_name: str, url_path: str, body: object) -> str:
         """Return the path behind the prefix of the rollout that this call is made for."""
@@ -182,12 +186,16 @@ class ServerClient:
 
 def model_server_override(server_name: str) -> str | None:
     """Return the URL that the environment gives for a model server, as an agent sets it for its subprocess."""
-    if MODEL_SERVER_NAME_ENV_VAR_NAME not in os.environ:  # `get` would raise within, and this is asked for each call
-        return None
-    if os.environ.get(MODEL_SERVER_NAME_ENV_VAR_NAME) != server_name:
+    if _is_unset(MODEL_SERVER_NAME_ENV_VAR_NAME) or os.environ.get(MODEL_SERVER_NAME_ENV_VAR_NAME) != server_name:
         return None
     url = os.environ.get(MODEL_SERVER_BASE_URL_ENV_VAR_NAME)
     return url.rstrip("/").removesuffix("/v1") if url else None
+
+
+def _is_unset(name: str) -> bool:
+    """Whether the environment is known to lack a variable: `os.environ` raises and catches an error to say so."""
+    stored = getattr(os.environ, "_data", None)
+    return stored is not None and os.environ.encodekey(name) not in stored
 
 
 def _declared(kind: type[ServerClient]) -> dict[str, object]:
