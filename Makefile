@@ -1,7 +1,9 @@
 # Two commands matter: `make demo` (set up, run a scored collection) and `make test` (set up, pass the tests; some 15 minutes on two cores).
-# PYTHON picks the interpreter; VENV where the environment goes.
+# PYTHON picks the interpreter; VENV where the environment goes;
+# WORKERS how many processes test side by side, of 1 to 1.5 GB each.
 PYTHON ?= python3
 VENV ?= .venv
+WORKERS ?= 2
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
@@ -24,7 +26,7 @@ demo: $(STAMP)
 	  --output results/demo/rollouts.jsonl --overwrite
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff check .
