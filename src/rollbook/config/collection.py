@@ -10,6 +10,7 @@ Source: collection.md §10.1-§10.4, §1.2.
 
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
@@ -100,8 +101,14 @@ def _urls(value: object) -> object:
     return value
 
 
-def _is_no_json_number(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
+def _no_json_numbers(name: str, value: object) -> Iterator[str]:
+    """Yield every number in `value` that JSON has not, with its place."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield f"{name} is {value}"
+    elif isinstance(value, dict):
+        yield from (text for key, item in value.items() for text in _no_json_numbers(f"{name}.{key}", item))
+    elif isinstance(value, list | tuple):
+        yield from (text for at, item in enumerate(value) for text in _no_json_numbers(f"{name}[{at}]", item))
 
 
 def _is_url(text: str) -> bool:
@@ -192,7 +199,7 @@ class SharedRolloutCollectionConfig(
     @field_validator("responses_create_params")
     @classmethod
     def _parameters_are_json(cls, parameters: dict[str, object]) -> dict[str, object]:
-        odd = [f"{name} is {value}" for name, value in parameters.items() if _is_no_json_number(value)]
+        odd = [text for name, value in parameters.items() for text in _no_json_numbers(name, value)]
         if odd:
             raise ValueError(f"{', '.join(odd)}, which is no JSON number and would be sent as null; give a finite one")
         return parameters

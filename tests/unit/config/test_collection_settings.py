@@ -196,6 +196,8 @@ def test_what_is_given_is_kept_or_brought_to_one_form(options, name, value):
         ({"agent_name": ""}, ["`agent_name`", "has no name", "leave it out"]),
         ({"responses_create_params": {"top_p": float("inf")}}, ["`responses_create_params`", "top_p is inf", "null"]),
         ({"responses_create_params": {"temperature": float("nan")}}, ["temperature is nan", "no JSON number"]),
+        ({"responses_create_params": {"metadata": {"x": float("-inf")}}}, ["metadata.x is -inf", "no JSON number"]),
+        ({"responses_create_params": {"tools": [{}, {"p": [float("nan")]}]}}, ["tools[1].p[0] is nan", "null"]),
     ],
 )
 def test_what_cannot_be_is_told_with_every_option_it_concerns(options, told):
