@@ -198,6 +198,16 @@ def test_damaged_files_end_with_5_and_give_no_headline(tmp_path):
     assert not (tmp_path / "all" / "r_manifest.json").exists()
 
 
+def test_a_strict_aggregation_of_damaged_files_names_them_and_does_not_send_to_a_resume(tmp_path):
+    folder = built(tmp_path, 4, [scored(0), scored(1)])
+    with folder.output.open("ab") as file:
+        file.write(b"garbage\n")
+    answer = aggregate(folder.output, tmp_path / "all.jsonl", "--require-complete", "--no-health-check")
+    assert answer.code == 5
+    assert f"Files of {folder.output} are damaged; gym eval status names each place" in answer.err
+    assert ("all.jsonl" in answer.err, "--resume" in answer.err) == (False, False)
+
+
 def test_results_that_lie_alone_are_not_damaged(tmp_path):
     with serving() as stub:
         folder = collected(tmp_path, stub)
@@ -224,6 +234,7 @@ def test_a_strict_aggregation_of_short_shards_publishes_no_score(tmp_path):
     answer = aggregate(folder.output, tmp_path / "all.jsonl", "--require-complete", "--json")
     assert answer.code == 4
     assert [path.name for path in tmp_path.glob("all*")] == ["all_coverage.json"]
+    assert f"{tmp_path}/all_coverage.json; run the rest of them with gym eval run --resume" in answer.err
     told = json.loads(answer.out)
     assert (told["expected"], told["scored"], told["missing"]) == (4, 2, 1)
     assert told["failed"] == {"agent_run_error": 1}

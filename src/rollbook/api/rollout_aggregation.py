@@ -203,9 +203,23 @@ class _Aggregating:
         if unknown and not coverage.owed:
             why = f"EVAL FAILED: nobody knows whether this is all: no plan lies beside {_named(unknown)}"
             return IncompleteEvaluationError(f"{why}. Name a plan of all shards with --materialized-inputs")
-        return settings.completion_rejection(
+        error = settings.completion_rejection(
             coverage.planned, (), coverage.completed, retryable=bool(coverage.owed), made_progress=False
         )
+        if error is None:
+            return None
+        done = f"EVAL FAILED: {coverage.completed}/{coverage.planned} samples completed"
+        return IncompleteEvaluationError(f"{done}. {self._what_to_do(coverage, shards)}", retryable=error.retryable)
+
+    def _what_to_do(self, coverage: Coverage, shards: Sequence[Shard]) -> str:
+        """Return where a rejected aggregation's counts are, and what may complete its shards."""
+        damaged = tuple(shard.output for shard in shards if shard.is_damaged)
+        if damaged:
+            return (
+                f"Files of {_named(damaged)} are damaged; gym eval status names each place. Mend them before a resume"
+            )
+        rest = "; run the rest of them with gym eval run --resume" if coverage.owed else ""
+        return f"Shards stay as they are, counted in {self._paths.coverage}{rest}"
 
     async def _metrics(self, found: Aggregation, transport: Transport | None) -> list[JsonObject]:
         with ExitStack() as holding:

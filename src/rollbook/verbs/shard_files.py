@@ -3,7 +3,8 @@
 Rules:
 * One sorted list, each file once. Companions are no shards; one whose results are gone stands for its run all the same.
 * The output of the aggregation is never its own input.
-* What was named and is left out is told, with the reason.
+* What was named and is left out is told, with the reason; a name under which no run is found is an error, whatever
+  else was named: without a lost shard a score would speak for all.
 
 Source: collection.md §6.2, §1.2, §21.4.29; case RC-82.
 """
@@ -21,6 +22,10 @@ from rollbook.verbs.merged_run import is_merged
 _COMPANIONS: Final = ("_failures", "_materialized_inputs", "_attempts")
 _OTHER_REPORTS: Final = ("rollout_verdicts", "_reward_profiling", "_rollout_verdicts")
 _SUFFIX: Final = ".jsonl"
+_TO_DO: Final = (
+    "mend it in --input-glob, or leave it out; what is lost counts as missing where --materialized-inputs names a plan "
+    "of all shards"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +42,16 @@ def shard_files(patterns: str, output: Path, *, merging: bool) -> ShardFiles:
     With `merging`, `output` is about to be written.
 
     Raises:
-        ConfigPathNotFoundError: nothing is there, or nothing but companions.
+        ConfigPathNotFoundError: nothing is there by one of the patterns, or nothing but companions.
         InputError: the only shard is the file that is to be written.
 
     """
-    named = sorted({path for pattern in patterns.split(",") for path in _matches(pattern.strip())})
-    runs = _runs_of(named)
+    found = {pattern: sorted(_matches(pattern)) for pattern in map(str.strip, patterns.split(",")) if pattern}
+    runs = _runs_of(sorted({path for matches in found.values() for path in matches}))
+    known = {run.resolve() for run in runs}
+    for pattern, matches in found.items():
+        if not _is_heeded(matches, known):
+            raise ConfigPathNotFoundError(_lost(pattern, matches, alone=len(found) == 1))
     kept = [path for path in runs if not (merging and _is_same(path, output))]
     if runs and not kept:
         raise InputError(
@@ -50,19 +59,38 @@ def shard_files(patterns: str, output: Path, *, merging: bool) -> ShardFiles:
             "write the metrics beside it"
         )
     if not kept:
-        other = f" (what matches is of no run: {named[0]}, …)" if named else ""
-        raise ConfigPathNotFoundError(f"{patterns}: no result file is there{other}; name shards with --input-glob")
+        raise ConfigPathNotFoundError(f"{patterns}: no result file is there; name shards with --input-glob")
     return ShardFiles(tuple(kept), tuple(_notes(runs, kept)))
+
+
+def _is_heeded(matches: list[Path], known: set[Path]) -> bool:
+    """Whether what a pattern matches leads to a run, or lies beside none but the `known`."""
+    if not (matches and known):
+        return False
+    return bool(_runs_of(matches)) or all(_is_beside(path, known) for path in matches)
+
+
+def _lost(pattern: str, matches: list[Path], *, alone: bool) -> str:
+    """Return what is wrong with a pattern that leads to no run, and what to do; `alone`: there is no other."""
+    other = f" (what matches is of no run: {matches[0]}, …)" if matches else ""
+    do = "name shards with --input-glob" if alone else _TO_DO
+    return f"{pattern}: no result file is there{other}; {do}"
 
 
 def _matches(pattern: str) -> Iterator[Path]:
     path = Path(pattern)
-    if pattern and path.is_dir():
+    if path.is_dir():
         yield from path.glob(f"*{_SUFFIX}")
-    elif path.is_file():
+    elif path.is_file() or _is_gone(path):
         yield path
-    elif pattern:
+    else:
         yield from map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207  a pattern may be absolute
+
+
+def _is_gone(path: Path) -> bool:
+    """Whether a run's results are gone, and what lies beside them is there."""
+    paths = RunPaths(path)
+    return path.suffix == _SUFFIX and any(one.is_file() for one in (paths.materialized_inputs, paths.failures))
 
 
 def _runs_of(named: list[Path]) -> list[Path]:
@@ -79,11 +107,23 @@ def _owner(path: Path) -> Path | None:
     """Return the output that `path` is, or whose companion it is where that output is gone."""
     if path.suffix != _SUFFIX or path.stem.endswith(_OTHER_REPORTS):
         return None
-    ending = next((ending for ending in _COMPANIONS if path.stem.endswith(ending)), None)
-    if ending is None:
+    stem = _stem_of_run(path)
+    if stem == path.stem:
         return path
-    output = path.with_name(path.stem.removesuffix(ending) + _SUFFIX)
+    output = path.with_name(stem + _SUFFIX)
     return None if output.exists() or output.stem == "" else output
+
+
+def _stem_of_run(path: Path) -> str:
+    """Return the stem of the output that `path` lies beside, if its name says so; else its own."""
+    ending = next((ending for ending in _COMPANIONS if path.stem.endswith(ending)), "")
+    return path.stem.removesuffix(ending)
+
+
+def _is_beside(path: Path, known: set[Path]) -> bool:
+    """Whether a file that is no shard belongs to one of the `known` runs, or is no companion."""
+    output = path.with_name(_stem_of_run(path) + _SUFFIX)
+    return output == path or not output.is_file() or output.resolve() in known
 
 
 def _is_same(path: Path, output: Path) -> bool:

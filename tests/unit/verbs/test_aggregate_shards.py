@@ -63,6 +63,32 @@ def test_patterns_that_name_no_results_are_refused_with_the_flag(tmp_path, names
         shard_files(f"{tmp_path}/*", tmp_path / "out.jsonl", merging=True)
 
 
+@pytest.mark.parametrize("lost", ["typo/r.jsonl", "typo*/r.jsonl", "typo", "s_failures.jsonl"])
+def test_a_shard_that_is_named_and_not_there_is_refused_whatever_else_is_named(tmp_path, lost):
+    shard(tmp_path / "r.jsonl", row(0, 0))
+    for name in ("s.jsonl", "s_failures.jsonl"):
+        (tmp_path / name).touch()
+    with pytest.raises(ConfigPathNotFoundError) as caught:
+        shard_files(f"{tmp_path}/r.jsonl,{tmp_path}/{lost}", tmp_path / "all.jsonl", merging=True)
+    assert str(caught.value).startswith(f"{tmp_path}/{lost}: no result file is there")
+    assert "mend it in --input-glob, or leave it out" in str(caught.value)
+
+
+def test_companions_and_reports_may_be_named_beside_their_run(tmp_path):
+    output = shard(tmp_path / "r.jsonl", row(0, 0))
+    for name in ("r_failures.jsonl", "r_reward_profiling.jsonl", "r_manifest.json"):
+        (tmp_path / name).touch()
+    files = shard_files(",".join(map(str, tmp_path.iterdir())), tmp_path / "all.jsonl", merging=True)
+    assert (files.outputs, files.notes) == ((output,), ())
+
+
+def test_a_shard_that_is_named_and_whose_plan_alone_is_there_counts_as_missing(tmp_path):
+    here, gone = shard(tmp_path / "r.jsonl", row(0, 0)), plan(tmp_path / "gone.jsonl", (1, 0))
+    files = shard_files(f"{here},{gone}", tmp_path / "all.jsonl", merging=True)
+    assert files.outputs == (gone, here)
+    assert any("gone.jsonl: its results are gone" in note for note in files.notes)
+
+
 def test_files_without_a_rollout_are_passed_over_and_told(tmp_path):
     (tmp_path / "odd.jsonl").write_text('{"no": "rollout"}\n')
     read = read_shards([tmp_path / "odd.jsonl", shard(tmp_path / "r.jsonl", row(0, 0))])
