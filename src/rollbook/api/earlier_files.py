@@ -2,9 +2,12 @@
 
 Rules:
 * Until what replaces them is settled, whatever goes wrong puts them back as they were, all of them.
-* What a command that was killed kept is put back by the next one: whoever calls holds the run, and nobody else does.
+* What a command that was killed kept is put back by the next one about the same files, where it is proven to be what
+  the run was made of; where it is not, it stays, and it is said where. Whoever calls holds the run, and nobody else.
+* What lies in the place of a file that is put back for another command goes aside, and is not removed.
 * They are kept in their own folder, by a second name where the file system has such, and no longer than that.
-* The folder's name says how far it is: a folder that is not whole yet, or was let go, puts nothing back.
+* The folder's name says which files they are, by the first of them, and how far it is: a folder that is not whole yet,
+  or was let go, puts nothing back.
 """
 
 import logging
@@ -14,12 +17,16 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Final
+
+from rollbook.ledger.digests import sha256_of
 
 _LOG = logging.getLogger(__name__)
 _KEPT: Final = ".earlier-"
 _NOT_WHOLE: Final = ".keeping-"
 _LET_GO: Final = ".let-go-"
+_REPLACED: Final = ".replaced-"
 
 
 @contextmanager
@@ -28,40 +35,65 @@ def put_back_unless_settled(files: Sequence[Path]) -> Iterator[Callable[[], None
 
     Where none of them was there, what the block writes stays.
     """
-    if files:
-        _put_back_left(files)
     earlier = [path for path in files if path.is_file()]
     if not earlier:
         yield lambda: None
         return
-    folder = _kept(earlier)
+    folder = _kept(files[0].stem, earlier)
     try:
         yield lambda: _let_go(folder)
     except BaseException:
         if folder.is_dir():
             _put_back(files, folder)
+            _let_go(folder)
         raise
-    finally:
-        _let_go(folder)
+    _let_go(folder)
 
 
-def _put_back_left(files: Sequence[Path]) -> None:
-    """Put back what commands kept that were killed, and remove what they left."""
-    place = files[0].parent
-    left = sorted(place.glob(".*-*")) if place.is_dir() else []
-    for folder in left:
-        if folder.name.startswith(_KEPT):
+def put_back_left(files: Sequence[Path], of_run: str | None) -> None:
+    """Put back what commands kept of `files` that were killed, or say where it lies; remove what they were done with.
+
+    `of_run` is the digest of what the first of `files` held when the run was made of it, where that is known.
+    """
+    place, name = files[0].parent, files[0].stem
+    for folder in (*place.glob(f"{_NOT_WHOLE}{name}-*"), *place.glob(f"{_LET_GO}{name}-*")):
+        shutil.rmtree(folder, ignore_errors=True)
+    for folder in sorted(place.glob(f"{_KEPT}{name}-*")):
+        first = folder / files[0].name
+        if first.is_file() and sha256_of(first) == of_run:
+            replaced = _move_others(files, folder)
             _put_back(files, folder)
+            _let_go(folder)
+            where = "" if replaced is None else f"; what lay there is in {replaced}"
             _LOG.warning(
-                "%s: a command was killed while it made these rows anew; they are put back as they were", place
+                "%s: a command was killed while it made these rows anew; they are put back as they were%s", place, where
             )
-        if folder.name.startswith((_KEPT, _NOT_WHOLE, _LET_GO)):
-            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            _LOG.warning(
+                "%s: a command that was killed kept these files, and nothing proves that they are of the run at the "
+                "output; they stay there. To have them back: mv -i %s/* %s; if nobody needs them: rm -r %s",
+                *(folder, quote(str(folder)), quote(str(place)), quote(str(folder))),
+            )
 
 
-def _kept(earlier: Sequence[Path]) -> Path:
+def _move_others(files: Sequence[Path], kept: Path) -> Path | None:
+    """Move aside what is to be put back and is not as it was; return where to, or None where all is as it was."""
+    others = [path for path in files if path.exists() and not _is_same(path, kept / path.name)]
+    if not others:
+        return None
+    aside = Path(tempfile.mkdtemp(prefix=f"{_REPLACED}{files[0].stem}-", dir=files[0].parent))
+    for path in others:
+        path.rename(aside / path.name)
+    return aside
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return path.is_file() and other.is_file() and sha256_of(path) == sha256_of(other)
+
+
+def _kept(name: str, earlier: Sequence[Path]) -> Path:
     """Keep files, and return the folder that holds them, which has its name once it holds them all."""
-    making = Path(tempfile.mkdtemp(prefix=_NOT_WHOLE, dir=earlier[0].parent))
+    making = Path(tempfile.mkdtemp(prefix=f"{_NOT_WHOLE}{name}-", dir=earlier[0].parent))
     try:
         for path in earlier:
             _keep(path, making / path.name)
@@ -78,8 +110,9 @@ def _let_go(folder: Path) -> None:
 
 
 def _keep(path: Path, place: Path) -> None:
+    """Give what `path` leads to a second name."""
     try:
-        os.link(path, place)
+        os.link(os.path.realpath(path), place)
     except OSError:
         shutil.copy2(path, place)
 
@@ -91,6 +124,6 @@ def _put_back(files: Sequence[Path], kept: Path) -> None:
             aside = kept / f"{path.name}.back"
             aside.unlink(missing_ok=True)
             _keep(kept / path.name, aside)
-            aside.replace(path)
+            aside.replace(os.path.realpath(path))
         else:
             path.unlink(missing_ok=True)

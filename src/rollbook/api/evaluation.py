@@ -11,8 +11,8 @@ Source: collection.md §2, §6.1, §15; servers.md §8.3.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, AsyncExitStack
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 from typing import TypeVar
 
 import msgspec
@@ -22,9 +22,8 @@ from rollbook.api.batch import StatusFile, aggregation_of
 from rollbook.api.collecting import Collecting
 from rollbook.api.conclusion import Ended, held_in_words, rejection
 from rollbook.api.driver import check_driver
-from rollbook.api.earlier_files import put_back_unless_settled
 from rollbook.api.options import counting_of, run_of
-from rollbook.api.preparation import prepared
+from rollbook.api.preparation import earlier_rows, prepared
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
 from rollbook.api.session import Planned, PlannedFor, Session
 from rollbook.api.settled import settled_scores
@@ -73,7 +72,7 @@ async def evaluate(
     clock = clock or SystemClock()
     stop = stop or Stop()
     run = run_of(request.settings, clock)
-    with run.claimed(), _earlier_rows(request, run) as settled:
+    with run.claimed(), earlier_rows(request.settings, request.preparation, run) as settled:
         of_rows = await _prepared(request, run, stop)
         async with AsyncExitStack() as serving:
             deployment = deployment_for(request)
@@ -96,12 +95,6 @@ async def evaluate(
                 settled()
             result = await evaluation.carried_out(plan)
         return await evaluation.checked(result)
-
-
-def _earlier_rows(request: EvaluationRequest, run: Run) -> AbstractContextManager[Callable[[], None]]:
-    """Keep the rows that a run at the output was made of until this command's own plan takes the place of its plan."""
-    preparation = request.preparation
-    return put_back_unless_settled(preparation.written if preparation is not None and run.paths.existing() else ())
 
 
 async def _prepared(request: EvaluationRequest, run: Run, stop: Stop) -> tuple[str, ...]:

@@ -12,12 +12,14 @@ Source: collection.md §1.2, §10.2; servers.md §8.9, §10.2.
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from omegaconf import DictConfig
 
+from rollbook.api.earlier_files import put_back_left, put_back_unless_settled
 from rollbook.config.collection import E2ERolloutCollectionConfig, RolloutCollectionConfig
 from rollbook.config.dataset_preparation import DatasetPreparationConfig
 from rollbook.config.datasets import HuggingFaceSource
@@ -27,10 +29,11 @@ from rollbook.config.missing import resolved
 from rollbook.config.roots import resolve_read_path
 from rollbook.config.settings import settings_from
 from rollbook.dispatch.stop import Stop
-from rollbook.errors import ConfigError, RunStoppedError
+from rollbook.errors import ConfigError, LedgerError, RunStoppedError
 from rollbook.ledger.digests import sha256_of
+from rollbook.ledger.manifest_store import read_manifest
 from rollbook.ledger.run import Run
-from rollbook.ledger.whole_file import whole_file
+from rollbook.ledger.whole_file import remove_left, whole_file
 from rollbook.verbs.collated import CollatedDataset
 
 _FOLDER: Final = "preprocessed_datasets"
@@ -59,8 +62,11 @@ class SplitPreparation(msgspec.Struct, frozen=True):
     @property
     def written(self) -> tuple[Path, ...]:
         """The files that are written; none where rows that are there are used again."""
-        if self.reuse and self.path.is_file():
-            return ()
+        return () if self.reuse and self.path.is_file() else self.files
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The rows, what they amount to, and what they were made of."""
         return self.path, self.path.with_name(f"{self.split}_metrics.json"), self.record
 
 
@@ -120,6 +126,33 @@ def prepared_path(output: str, split: str) -> Path:
     return stem / _FOLDER / f"{split}.jsonl"
 
 
+def earlier_rows(
+    settings: RolloutCollectionConfig, preparation: SplitPreparation | None, run: Run
+) -> AbstractContextManager[Callable[[], None]]:
+    """Keep the rows that a run at the output was made of until this command's own plan takes the place of its plan.
+
+    What a command kept that was killed is put back first, where this one may go on with that run or replace it.
+    """
+    if preparation is None or not run.paths.existing() or not _may_touch(settings, run):
+        return put_back_unless_settled(())
+    put_back_left(preparation.files, _rows_of(run))
+    return put_back_unless_settled(preparation.written)
+
+
+def _may_touch(settings: RolloutCollectionConfig, run: Run) -> bool:
+    """Whether this command may go on with a run at the output, or replace it."""
+    return settings.overwrite or (settings.resume_from_cache and run.can_continue)
+
+
+def _rows_of(run: Run) -> str | None:
+    """Return the digest of the rows that the run at the output was made of; None where nothing says it."""
+    try:
+        manifest = read_manifest(run.paths.manifest)
+    except (LedgerError, OSError):
+        return None  # told where the run is opened
+    return None if manifest is None else manifest.input_sha256
+
+
 async def prepared(
     cfg: DictConfig, settings: RolloutCollectionConfig, preparation: SplitPreparation, run: Run, stop: Stop
 ) -> tuple[str, ...]:
@@ -131,8 +164,7 @@ async def prepared(
         RunStoppedError: somebody asked to stop.
 
     """
-    goes_on = settings.resume_from_cache and run.can_continue
-    if not (goes_on or settings.overwrite):
+    if not _may_touch(settings, run):
         run.refuse_existing(resuming=settings.resume_from_cache)
     left = threading.Event()
 
@@ -149,6 +181,9 @@ async def prepared(
 def _prepared(cfg: DictConfig, preparation: SplitPreparation, go_on: Callable[[], None]) -> tuple[str, ...]:
     before = _read(preparation.record)
     path = preparation.path
+    if path.parent.is_dir():
+        for one in preparation.files:
+            remove_left(one)
     if preparation.reuse and path.is_file():
         return (f"Rows: {path}\n  prepared before, and used again", *_changes(preparation, before))
     from rollbook.verbs.collate import CollateRequest, collate  # noqa: PLC0415  a run without a split starts sooner

@@ -22,7 +22,7 @@ class WholeFile:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_left(path)
+        remove_left(path)
         descriptor, self._temporary = _held(path)
         self._path = path
         self._lock = os.dup(descriptor)
@@ -92,6 +92,15 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def remove_left(path: Path) -> None:
+    """Remove the temporary files of `path` that nobody holds; its folder is there."""
+    for name in os.listdir(path.parent):  # noqa: PTH208  names alone are wanted, and there may be many
+        is_one = name.startswith(f".{path.name}.") and name.endswith(_TEMPORARY)
+        if is_one and "." not in name[len(path.name) + 2 : -len(_TEMPORARY)]:
+            with suppress(OSError):
+                _remove_free(path.parent / name)
+
+
 def _held(path: Path) -> tuple[int, Path]:
     """Return a new temporary file of `path`, locked as far as its file system knows locks."""
     while True:
@@ -100,15 +109,6 @@ def _held(path: Path) -> tuple[int, Path]:
         if os.fstat(descriptor).st_nlink:
             return descriptor, Path(name)
         os.close(descriptor)  # taken for one that was left, before it was locked
-
-
-def _remove_left(path: Path) -> None:
-    """Remove the temporary files of `path` that nobody holds."""
-    for name in os.listdir(path.parent):  # noqa: PTH208  names alone are wanted, and there may be many
-        is_one = name.startswith(f".{path.name}.") and name.endswith(_TEMPORARY)
-        if is_one and "." not in name[len(path.name) + 2 : -len(_TEMPORARY)]:
-            with suppress(OSError):
-                _remove_free(path.parent / name)
 
 
 def _remove_free(left: Path) -> None:

@@ -94,6 +94,51 @@ def test_a_resume_that_is_refused_leaves_the_rows_of_the_run_as_they_were(gym):
     assert prepared_files() == {name: content for name, content in before.items() if "metrics" not in name}
 
 
+def left_by_a_killed_command(gym):
+    """Leave what `--overwrite` leaves that is killed once other rows are in place; return the run's own."""
+    assert gym()[0] == 0
+    before = prepared_files()
+    kept = PREPARED.with_name(".earlier-train-x")
+    kept.mkdir()
+    for name, content in before.items():
+        (kept / name).write_bytes(content)
+        PREPARED.with_name(name).write_bytes(b'{"other": "rows"}\n')
+    PREPARED.with_name(".train.jsonl.abc.tmp").write_text("half")
+    return before
+
+
+def tree():
+    return {str(path): path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+
+
+def test_a_resume_that_uses_rows_again_has_them_back_from_a_command_that_was_killed(gym):
+    before = left_by_a_killed_command(gym)
+    code, err = gym("--resume", "++reuse_existing_data_preparation=true")
+    assert (code, "already complete" in err, "they are put back as they were" in err) == (0, True, True), err
+    (replaced,) = PREPARED.parent.glob(".replaced-train-*")
+    assert {path.name: path.read_text() for path in replaced.iterdir()} == dict.fromkeys(before, '{"other": "rows"}\n')
+    assert {path.name for path in PREPARED.parent.iterdir()} == {*before, replaced.name}
+    assert {name: PREPARED.with_name(name).read_bytes() for name in before} == before
+
+
+@pytest.mark.parametrize("asked", [(), ("--split", "validation", "--resume"), ("--split", "validation")])
+def test_a_refused_command_and_one_of_another_split_leave_what_a_killed_one_kept_as_it_is(gym, asked):
+    left_by_a_killed_command(gym)
+    before = tree()
+    code, err = gym(*asked)
+    assert (code, "put back" in err) == (1, False), err
+    assert tree() == before
+
+
+def test_rows_that_are_not_the_runs_are_not_put_back_and_it_is_said_where_they_lie(gym):
+    before = left_by_a_killed_command(gym)
+    kept = PREPARED.with_name(".earlier-train-x")
+    (kept / "train.jsonl").write_text("{}\n")
+    code, err = gym("--resume")
+    assert (code, f"mv -i {kept}/* {PREPARED.parent}" in err) == (0, True), err
+    assert ((kept / "train.jsonl").read_text(), PREPARED.read_bytes()) == ("{}\n", before["train.jsonl"])
+
+
 async def test_servers_that_do_not_start_leave_the_rows_of_an_earlier_run_as_they_were(here):
     write_rows(Path("out/r.jsonl"), [{"reward": 1.0}])
     write_rows(PREPARED, [{"kept": True}])
