@@ -34,7 +34,7 @@ from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.manifest_store import read_manifest
 from rollbook.ledger.run import Run
 from rollbook.ledger.whole_file import remove_left, whole_file
-from rollbook.verbs.collated import CollatedDataset
+from rollbook.verbs.collated import CollatedDataset, collated_files
 
 _FOLDER: Final = "preprocessed_datasets"
 _CURE: Final = "to prepare them anew, leave out reuse_existing_data_preparation"
@@ -67,7 +67,7 @@ class SplitPreparation(msgspec.Struct, frozen=True):
     @property
     def files(self) -> tuple[Path, ...]:
         """The rows, what they amount to, and what they were made of."""
-        return self.path, self.path.with_name(f"{self.split}_metrics.json"), self.record
+        return *collated_files(self.path), self.record
 
 
 class _MadeOf(msgspec.Struct, frozen=True):

@@ -186,16 +186,10 @@ class ServerClient:
 
 def model_server_override(server_name: str) -> str | None:
     """Return the URL that the environment gives for a model server, as an agent sets it for its subprocess."""
-    if _is_unset(MODEL_SERVER_NAME_ENV_VAR_NAME) or os.environ.get(MODEL_SERVER_NAME_ENV_VAR_NAME) != server_name:
+    if os.environ.get(MODEL_SERVER_NAME_ENV_VAR_NAME) != server_name:
         return None
     url = os.environ.get(MODEL_SERVER_BASE_URL_ENV_VAR_NAME)
     return url.rstrip("/").removesuffix("/v1") if url else None
-
-
-def _is_unset(name: str) -> bool:
-    """Whether the environment is known to lack a variable: `os.environ` raises and catches an error to say so."""
-    stored = getattr(os.environ, "_data", None)
-    return stored is not None and os.environ.encodekey(name) not in stored
 
 
 def _declared(kind: type[ServerClient]) -> dict[str, object]:

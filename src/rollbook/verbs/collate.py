@@ -32,13 +32,19 @@ from rollbook.verbs.collate_metrics import (
     conflict_path,
     headed,
     is_collated,
-    metrics_path,
-    of_rows,
     save_metrics,
     told_conflict,
+    told_digest,
     told_metrics,
 )
-from rollbook.verbs.collated import Collated, CollatedDataset, CollatedType
+from rollbook.verbs.collated import (
+    Collated,
+    CollatedDataset,
+    CollatedType,
+    collated_files,
+    digest_path,
+    metrics_path,
+)
 from rollbook.verbs.dataset_metrics import DatasetMetrics
 from rollbook.verbs.output_file import output_file
 
@@ -137,8 +143,8 @@ class _Collation:
                     declared.entry.prompt_config,
                 )
             )
-        told = of_rows(metrics if totals is None else totals.told(), making.sha256)
-        self._aside(metrics_path(path)).file.write(told_metrics(told))
+        self._aside(metrics_path(path)).file.write(told_metrics(metrics if totals is None else totals.told()))
+        self._aside(digest_path(path)).file.write(told_digest(path, making.sha256))
         written = sum(one.rows * one.num_repeats for one in datasets)
         return CollatedType(kind, path, metrics_path(path), written, tuple(datasets))
 
@@ -214,7 +220,7 @@ def _refuse_foreign(rows: Path, *, replaces: bool) -> None:
 
     """
     replaces = replaces or is_collated(rows)
-    for path in (rows, metrics_path(rows)):
+    for path in collated_files(rows):
         output_file(path, replaces=replaces)
 
 
@@ -227,7 +233,11 @@ def _files(declared: tuple[DeclaredDataset, ...], request: CollateRequest) -> li
 
     """
     files, missing = [], []
-    written = {request.folder / f"{kind}{end}" for kind in request.types for end in (".jsonl", "_metrics.json")}
+    written = {
+        request.folder / f"{kind}{end}"
+        for kind in request.types
+        for end in (".jsonl", "_metrics.json", ".jsonl.sha256")
+    }
     for one in declared:
         path = resolve_read_path(one.entry.jsonl_fpath, Path.is_file)
         if not path.is_file():

@@ -3,7 +3,7 @@
 Rules:
 * The head of the file repeats the data set's entry; only what the rows came to is compared.
 * A file that says otherwise stays, and what was found goes beside it; it is replaced where that was asked for.
-* Metrics of a collation hold the digest of its rows: rows beside them that are others are nobody's to replace.
+* A collation's rows have their digest beside them: rows that are others are not for a collation to replace.
 * A file that tells of no rows, and a `Median` that earlier versions wrote, say nothing to compare.
 
 Source: servers.md §8.9.
@@ -21,21 +21,17 @@ from rollbook.errors import ConfigError
 from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.whole_file import whole_file
 from rollbook.records.json_values import JsonMapping, JsonObject
+from rollbook.verbs.collated import digest_path, metrics_path
 from rollbook.verbs.dataset_metrics import COUNT
 from rollbook.verbs.output_file import output_file
 
 _HEAD: Final = ("name", "type", "jsonl_fpath", "num_repeats", "source", "gitlab_identifier", "huggingface_identifier")
 _HEAD_OF_DATA: Final = (*_HEAD, "license")
 _HEAD_OF_BENCHMARK: Final = ("name", "type", "jsonl_fpath", "prepare_script", "prompt_config", "num_repeats")
-_DIGEST: Final = "SHA-256 of the rows"
-_NOT_COMPARED: Final = frozenset({*_HEAD_OF_DATA, *_HEAD_OF_BENCHMARK, _DIGEST})
+_NOT_COMPARED: Final = frozenset({*_HEAD_OF_DATA, *_HEAD_OF_BENCHMARK})
+_DIGITS: Final = 64
 _EARLIER: Final = "Median"
 _LISTED: Final = 8
-
-
-def metrics_path(rows: Path) -> Path:
-    """Return where the metrics of a file of rows lie."""
-    return rows.with_name(f"{rows.stem}_metrics.json")
 
 
 def conflict_path(rows: Path) -> Path:
@@ -64,20 +60,19 @@ def save_metrics(path: Path, metrics: JsonObject) -> None:
         file.write(told_metrics(metrics))
 
 
+def told_digest(rows: Path, sha256: str) -> bytes:
+    """Return the digest of a file of rows as its file holds it, which is as `sha256sum` writes and checks it."""
+    return f"{sha256}  {rows.name}\n".encode()
+
+
 def is_collated(rows: Path) -> bool:
-    """Whether a collation's metrics lie beside a file of rows, and the rows are those that it wrote, or gone."""
-    path = metrics_path(rows)
+    """Whether a file of rows is as a collation wrote it, or was written by one and is gone."""
     try:
-        saved = msgspec.json.decode(path.read_bytes(), type=JsonObject) if path.is_file() else {}
-        gone = not rows.exists()
-        return _DIGEST in saved and (gone or (rows.is_file() and saved[_DIGEST] == sha256_of(rows)))
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        digest = digest_path(rows).read_text().partition(" ")[0]
+        written = len(digest) == _DIGITS and digest_path(rows).read_bytes() == told_digest(rows, digest)
+        return written and (not rows.exists() or (rows.is_file() and sha256_of(rows) == digest))
+    except (OSError, UnicodeDecodeError):
         return False
-
-
-def of_rows(metrics: JsonObject, sha256: str) -> JsonObject:
-    """Return a collation's metrics with the digest of the rows that it wrote."""
-    return metrics | {_DIGEST: sha256}
 
 
 def told_metrics(metrics: JsonObject) -> bytes:

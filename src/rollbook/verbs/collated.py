@@ -1,12 +1,27 @@
 """What came of a collation: its files, and the data sets that went into each.
 
 Rules:
-* Values alone; reading them loads nothing of what made them.
+* Values and places alone; reading them loads nothing of what made them.
 """
 
 from pathlib import Path
 
 import msgspec
+
+
+def metrics_path(rows: Path) -> Path:
+    """Return where the metrics of a file of rows lie."""
+    return rows.with_name(f"{rows.stem}_metrics.json")
+
+
+def digest_path(rows: Path) -> Path:
+    """Return where the digest of the rows of a collation lies."""
+    return rows.with_name(f"{rows.name}.sha256")
+
+
+def collated_files(rows: Path) -> tuple[Path, ...]:
+    """Return what a collation writes for a file of rows: the rows, what they amount to, and their digest."""
+    return rows, metrics_path(rows), digest_path(rows)
 
 
 class CollatedDataset(msgspec.Struct, frozen=True):

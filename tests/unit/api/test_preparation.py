@@ -76,7 +76,8 @@ def test_a_split_is_made_ready_collected_and_gone_on_with(gym):
     assert "the rows of t were prepared with another prompt than p.yaml" in err
     code, err = gym("--resume")
     assert (code, "holds other rows than when it was prepared before" in err) == (0, True), err
-    assert sorted(prepared_files()) == ["train.jsonl", "train_metrics.json", "train_preparation.json"]
+    made = ["train.jsonl", "train.jsonl.sha256", "train_metrics.json", "train_preparation.json"]
+    assert sorted(prepared_files()) == made
     assert len(read_rows("out/r.jsonl")) == 6
 
 

@@ -275,7 +275,7 @@ def test_a_data_set_is_never_written_to():
             collated({**TRAIN, "jsonl_fpath": "out/train.jsonl"}, overwrite=overwrite)
 
 
-@pytest.mark.parametrize("name", ["train.jsonl", "train_metrics.json"])
+@pytest.mark.parametrize("name", ["train.jsonl", "train.jsonl.sha256", "train_metrics.json"])
 @pytest.mark.parametrize(
     "beside",
     [None, {"Number of examples": 1, "jsonl_fpath": "out/train.jsonl"}, {"Number of examples": 1, "my notes": "kept"}],
@@ -285,7 +285,7 @@ def test_a_file_that_no_collation_wrote_stays_unless_it_is_to_be_replaced(name, 
     if beside is not None:
         Path("out/train_metrics.json").write_text(json.dumps(beside))
     Path("out", name).write_text("mine\n")
-    with pytest.raises(OutputExistsError, match=rf"out/{name} is there already\. Replace it with --overwrite"):
+    with pytest.raises(OutputExistsError, match=r"out/train\S+ is there already\. Replace it with --overwrite"):
         collated(TRAIN)
     assert Path("out", name).read_text() == "mine\n"
     collated(TRAIN, overwrite=True)
@@ -333,7 +333,8 @@ def test_a_collation_that_is_stopped_leaves_what_was_there():
     with pytest.raises(RunStoppedError):
         collated(TRAIN, go_on=go_on)
     assert Path("out/train.jsonl").read_bytes() == before
-    assert sorted(path.name for path in Path("out").iterdir()) == ["train.jsonl", "train_metrics.json"]
+    written = ["train.jsonl", "train.jsonl.sha256", "train_metrics.json"]
+    assert sorted(path.name for path in Path("out").iterdir()) == written
 
 
 @pytest.mark.parametrize("taken", ["out/train_metrics.json", "out/validation.jsonl", "data/t_metrics_conflict.json"])
