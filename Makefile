@@ -1,4 +1,4 @@
-# Two commands matter: `make demo` (set up, run a scored collection) and `make test` (set up, pass the tests; some 15 minutes on two cores).
+# Two commands matter: `make demo` (set up, run a scored collection) and `make test` (set up, pass the tests; some 9 minutes on two cores).
 # PYTHON picks the interpreter; VENV where the environment goes;
 # WORKERS how many processes test side by side, of 1 to 1.5 GB each.
 PYTHON ?= python3
