@@ -134,7 +134,7 @@ def main(arguments: list[str] | None = None) -> None:
         paths = make(whole / "rollouts.jsonl", rollouts)
         vary(paths.output)
         cut(paths, shards, rollouts)
-        output, keep = str(paths.output), ("--keep", KEEP, "--export", f"{name}/kept.jsonl")
+        output, keep = str(paths.output), ("--keep", KEEP, "--export", f"{name}/kept.jsonl", "--overwrite")
         measure("profile", "one run", output, limit=SECONDS)
         measure("profile", "one run, tasks kept", output, *keep, limit=SECONDS)
         measure("profile", "ten shards", str(shards), "--output", f"{name}/all.jsonl", limit=SECONDS)
