@@ -6,7 +6,7 @@ Rules:
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rollbook.scoring.rows import Number
 
@@ -25,7 +25,7 @@ class NumberColumn:
         self.values: Values = array("q")
         self.extend(list(values))
 
-    def extend(self, values: list[Number] | tuple[Number, ...]) -> None:
+    def extend(self, values: "Values | tuple[Number, ...]") -> None:
         """Take `values` in."""
         kind = self.values
         if isinstance(kind, list):
@@ -35,11 +35,12 @@ class NumberColumn:
             self._widen(values)
             return
         try:
-            kind.frombytes(array(kind.typecode, values).tobytes())
+            taken: array[Any] = array(kind.typecode, values)
+            kind.extend(taken)
         except (TypeError, OverflowError):
             self._widen(values)
 
-    def _widen(self, values: list[Number] | tuple[Number, ...]) -> None:
+    def _widen(self, values: "Values | tuple[Number, ...]") -> None:
         """Change to what holds both what is there and `values`."""
         there = self.values
         if _fit_floats(there) and _fit_floats(values):

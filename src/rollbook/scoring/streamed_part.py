@@ -47,10 +47,9 @@ class PartColumn(msgspec.Struct, frozen=True):
             raise ApartError
         return cls(repeat, name, values.typecode, values.tobytes())
 
-    def numbers(self) -> list[int | float]:
+    def numbers(self) -> "array[Any]":
         """Return the numbers."""
-        column: array[Any] = array(self.kind, self.values)
-        return column.tolist()
+        return array(self.kind, self.values)
 
 
 Part = tuple[PartCounts, Iterator[PartColumn]]

@@ -14,7 +14,6 @@ import shutil
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -37,6 +36,8 @@ VERDICTS_NAME: Final = "rollout_verdicts.jsonl"
 MOST_WORKERS: Final = 8
 _FEW_BYTES: Final = 8 << 20
 """So much is examined sooner than another process has started."""
+_TOLD_TOGETHER: Final = 64
+"""Of so many records it is kept where their text begins."""
 _TASKS: Final = b',\n  "tasks":'
 _HEAD: Final = 1 << 20
 """The part of a summary that is before its tasks is smaller, unless very many files were checked."""
@@ -87,16 +88,22 @@ def check_health(
     except ValueError as error:
         raise InputError(str(error)) from error
     try:
-        indexes = [line_index(path) for path in files]
         paths = report_paths(files, folder)
-        with ExitStack() as stack:
-            spill = stack.enter_context(tempfile.TemporaryFile())
+        with tempfile.TemporaryFile() as spill:
             gathered = _Gathered(spill)
-            many = workers_for(indexes, workers)
-            gathered.take(indexes, many, mask_of(names), is_left)
-            return gathered.written(paths, names, accounting, limits, indexes)
+            sources = _examined(gathered, files, workers, mask_of(names), is_left)
+            return gathered.written(paths, names, accounting, limits, sources)
     except OSError as error:
         raise LedgerError(f"the health of {', '.join(map(str, files))} could not be checked: {error}") from error
+
+
+def _examined(
+    gathered: "_Gathered", files: Sequence[Path], workers: int | None, ignored: int, is_left: Callable[[], bool]
+) -> tuple[Source, ...]:
+    """Gather what is found out of every line of `files`; where their lines lie is forgotten with it."""
+    indexes = [line_index(path) for path in files]
+    gathered.take(indexes, workers_for(indexes, workers), ignored, is_left)
+    return tuple(Source(index.path.name, index.size, index.sha256) for index in indexes)
 
 
 def accounting_at(output: Path) -> Accounting:
@@ -125,7 +132,7 @@ class _Gathered:
     def __init__(self, spill: BinaryIO) -> None:
         self._spill = spill
         self._columns = Columns()
-        self._offsets: array[int] = array("Q")
+        self._starts: array[int] = array("Q")
         self._tally = Tally()
 
     def take(self, indexes: Sequence[LineIndex], workers: int, ignored: int, is_left: Callable[[], bool]) -> None:
@@ -138,13 +145,16 @@ class _Gathered:
             self._columns.extend(batch)
             self._spill.write(batch.told)
             self._tally.merge(batch.tally)
-            for length in self._columns.lengths[first:]:
-                self._offsets.append(at)
+            for place, length in enumerate(self._columns.lengths[first:], start=first):
+                if place % _TOLD_TOGETHER == 0:
+                    self._starts.append(at)
                 at += length
         self._spill.flush()
 
     def _told_at(self, place: int) -> bytes:
-        return os.pread(self._spill.fileno(), self._columns.lengths[place], self._offsets[place])
+        lengths, first = self._columns.lengths, place - place % _TOLD_TOGETHER
+        start = self._starts[place // _TOLD_TOGETHER] + sum(lengths[first:place])
+        return os.pread(self._spill.fileno(), lengths[place], start)
 
     def written(
         self,
@@ -152,10 +162,9 @@ class _Gathered:
         ignored: tuple[str, ...],
         accounting: Accounting,
         limits: Limits,
-        indexes: Sequence[LineIndex],
+        sources: tuple[Source, ...],
     ) -> HealthSummary:
         """Write both reports, and return what they come to."""
-        sources = tuple(Source(index.path.name, index.size, index.sha256) for index in indexes)
         with made_aside(paths.verdicts) as verdicts, tempfile.TemporaryFile() as tasks:
             counts = self._reduced(verdicts, tasks, mask_of(ignored))
             health = Health(counts, self._tally, ignored, accounting, sources, limits)

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from random import Random
 
 import pytest
 
@@ -10,7 +11,7 @@ from rollbook.health.batch import Columns, examined_batch
 from rollbook.health.checks import EXECUTION_ERROR, mask_of
 from rollbook.health.examine import examine
 from rollbook.health.finding import Verdict
-from rollbook.health.reduction import Reduction
+from rollbook.health.reduction import Reduction, in_order
 from rollbook.health.summary import Accounting, Health, Limits
 from rollbook.health.tally import Tally
 from rollbook.health.tasks import Repeat, consistently_unhealthy, no_successful_calls, one_repeat
@@ -245,3 +246,16 @@ def test_a_limit_is_a_share_of_the_expected_rollouts(limits, exceeded):
     _, _, told = reduced([unwell()])
     health = Health(told.counts, Tally(), (), Accounting(expected=4, failed=2, missing=2, final_zeros=1), (), limits)
     assert [finding.detail["limit"] for finding in health.findings()] == exceeded
+
+
+@pytest.mark.parametrize("order", ["shuffled", "repeat by repeat", "one rollout only"])
+def test_the_places_of_very_many_records_are_in_order_and_copies_as_they_came(order):
+    columns = Columns()
+    triples = [(task, rollout, rollout % 2 - 1) for rollout in range(4) for task in range(20_000)]
+    if order == "shuffled":
+        Random(4).shuffle(triples)  # noqa: S311  any order will do
+    if order == "one rollout only":
+        triples = [(5, 1, -1)] * 70_000 + [(0, 0, -1)]
+    for name, values in zip(("tasks", "rollouts", "stages"), zip(*triples, strict=True), strict=True):
+        getattr(columns, name).extend(values)
+    assert list(in_order(columns)) == sorted(range(len(triples)), key=triples.__getitem__)

@@ -108,6 +108,14 @@ def test_several_files_are_one_check_and_their_unreadable_lines_are_told_apart(t
     ]
 
 
+def test_every_verdict_has_what_was_told_of_its_own_record(tmp_path):
+    names = [f"run:{task}" if task % 3 else f"{task}-0" for task in range(300)]
+    records = [row(task, _ng_rollout_id=name) for task, name in enumerate(names)]
+    check_health([written(tmp_path / "rollouts.jsonl", map(line, reversed(records)))], tmp_path)
+    told = [json.loads(text)["rollout_id"] for text in (tmp_path / VERDICTS_NAME).read_bytes().splitlines()]
+    assert told == names
+
+
 def test_two_processes_write_the_bytes_that_one_writes(tmp_path):
     path = many(tmp_path)
     check_health([path], tmp_path, workers=1)
