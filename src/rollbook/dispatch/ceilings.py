@@ -12,7 +12,7 @@ Rules:
 
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final
 
@@ -151,6 +151,12 @@ class Ceilings:
     def room_at(self, now: float) -> float | None:
         """Return when the first server that is held off takes requests again; None when none is."""
         return min((its.held_until for its in self._servers.values() if its.held_until > now), default=None)
+
+    def held(self, now: float) -> Iterator[tuple[str, float, int]]:
+        """Yield each server that is held off: its name, until when, and how many attempts are in flight there."""
+        for server, its in self._servers.items():
+            if its.held_until > now:
+                yield server, its.held_until, its.in_flight
 
     @property
     def in_flight(self) -> int:

@@ -8,7 +8,7 @@ Source: collection.md §3.2, §19; cases RC-37, RC-40.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -44,8 +44,7 @@ async def watch(dispatcher: Dispatcher) -> None:
         before, admission = admission, admission_of(dispatcher)
         if admission is not before:
             dispatcher.observe(AdmissionChanged(admission))
-        held = holds.told(dispatcher)
-        if held is not None:
+        for held in holds.told(dispatcher):
             dispatcher.observe(RunNoted(held))
         dispatcher.ceilings.tick(clock.monotonic(), dispatcher.lag.p99)
         dispatcher.adjust()
@@ -61,20 +60,20 @@ def admission_of(dispatcher: Dispatcher) -> Admission:
 
 
 class _Holds:
-    """Who is told that servers are left alone, because they asked for it: once, and again when they ask for longer.
+    """Which servers it was told of that they are left alone: once each, and again when it is for longer.
 
     How many wait meanwhile, and what they met, is told with the progress.
     """
 
     def __init__(self) -> None:
-        self._until = float("-inf")
+        self._until: dict[str, float] = {}
 
-    def told(self, dispatcher: Dispatcher) -> str | None:
-        """Return what to say of a server that is not sent anything now, if there is something new."""
+    def told(self, dispatcher: Dispatcher) -> Iterator[str]:
+        """Yield what to say of each server that is not sent anything now, where there is something new."""
         now = dispatcher.clock.monotonic()
-        until = dispatcher.ceilings.room_at(now)
-        if until is None or until - now < _LONG_HOLD or until <= self._until + _LONG_HOLD:
-            return None
-        self._until = until
-        out = len(dispatcher.flights)
-        return f"a server asked to be left alone: nothing is sent to it for {until - now:.0f} s; {out} in flight"
+        for server, until, out in dispatcher.ceilings.held(now):
+            if until - now < _LONG_HOLD or until <= self._until.get(server, float("-inf")) + _LONG_HOLD:
+                continue
+            self._until[server] = until
+            left = f"{until - now:.0f} s"
+            yield f"{server!r} refused what it was sent and is left alone for {left}; {out} in flight there"

@@ -10,7 +10,6 @@ Source: collection.md §1.4; cases RC-57, RC-58, RC-61, RC-70.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -18,13 +17,13 @@ from typing import Final
 import msgspec
 
 from rollbook.errors import InputError
+from rollbook.records.half_pairs import half_pair_in
 from rollbook.records.json_values import JsonObject
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.source import SourceRow
 
 _LISTED: Final = 5
 _BOM: Final = b"\xef\xbb\xbf"
-_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 
 
 class _BadLine(msgspec.Struct, frozen=True):
@@ -97,19 +96,10 @@ def _parse(text: bytes) -> JsonObject | str:
     try:
         value = msgspec.json.decode(not_too_deep(text))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return _half_pair_in(text) or str(error).removeprefix("JSON is malformed: ") or type(error).__name__
+        return half_pair_in(text) or str(error).removeprefix("JSON is malformed: ") or type(error).__name__
     if isinstance(value, dict):
         return value
     return f"expected a JSON object, found {_json_type(value)}"
-
-
-def _half_pair_in(text: bytes) -> str | None:
-    try:
-        decoded = json.dumps(json.loads(text), ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return None
-    half = _HALF_PAIR.search(decoded)
-    return f"{half[0]!a} is half of a surrogate pair and no character" if half else None
 
 
 def _json_type(value: object) -> str:

@@ -26,6 +26,7 @@ from rollbook.records.failure_kinds import (
     Delivery,
 )
 from rollbook.records.failure_report import FailureReport, report_in_headers
+from rollbook.records.half_pairs import half_pair_in
 from rollbook.records.json_values import JsonMapping, json_type
 from rollbook.records.keys import MASK_SAMPLE_KEY, REWARD_KEY
 from rollbook.records.nesting import not_too_deep
@@ -58,7 +59,8 @@ def _ending(reply: Reply, rollout: Rollout) -> Ending:
     try:
         payload = msgspec.json.decode(not_too_deep(reply.body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        fault = f"a body that is no JSON: {error}" if reply.body.strip() else "an empty body"
+        said = half_pair_in(reply.body) or error
+        fault = f"a body that is no JSON: {said}" if reply.body.strip() else "an empty body"
         return _unreadable(reply, "JSONDecodeError", f"{reply.status} with {fault}")
     if rollout.is_episode:
         request = episode_request(rollout)

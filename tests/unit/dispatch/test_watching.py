@@ -106,19 +106,36 @@ async def test_a_run_that_fails_ends_its_watch_as_well():
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_it_is_told_once_that_a_server_is_left_alone():
+async def test_it_is_told_once_which_server_is_left_alone():
     run = Run(to_servers("env", "env"), lanes=1, retry_for=1000.0)
     async with watched(run.dispatcher):
         await settled()
-        run.desk.calls[0].answer(Reply(503, b"", {"retry-after": "100"}))
+        run.desk.calls[0].answer(refused_for(100))
         await settled()
         await pass_time(run, SWEEP_SECONDS)
-        assert len(notes(run)) == 1
-        assert "nothing is sent to it for 100 s; 0 in flight" in notes(run)[0]
+        assert notes(run) == ["'env' refused what it was sent and is left alone for 100 s; 0 in flight there"]
         await pass_time(run, STALLED_SECONDS)
         assert len(notes(run)) == 1
         run.dispatcher.stop.request("enough")
         await run.ends()
+
+
+async def test_it_is_told_of_each_server_that_is_left_alone():
+    run = Run(to_servers("one", "other", "third"), lanes=3, retry_for=1000.0)
+    async with watched(run.dispatcher):
+        await settled()
+        for call, seconds in ((0, 90), (1, 92)):
+            run.desk.calls[call].answer(refused_for(seconds))
+            await settled()
+        await pass_time(run, 2 * SWEEP_SECONDS)
+        assert [note.partition(" refused")[0] for note in notes(run)] == ["'one'", "'other'"]
+        run.desk.calls[2].answer()
+        run.dispatcher.stop.request("enough")
+        await run.ends()
+
+
+def refused_for(seconds):
+    return Reply(503, b"", {"retry-after": str(seconds)})
 
 
 async def test_it_is_told_when_sending_pauses_goes_on_drains_and_stops():

@@ -142,6 +142,12 @@ def test_a_body_that_is_no_json_object_is_a_failed_run_of_its_own_status(body):
     assert (ending.outcome.failure_class, ending.outcome.http_status) == ("agent_run_error", 200)
 
 
+@pytest.mark.parametrize("body", [rb'{"reward":1.0,"a":"\ud800"}', rb'{"\uDBFF":1}', rb'{"a":"\uDC00 and more text"}'])
+@pytest.mark.parametrize("rollout", [FLAT, EPISODE], ids=["row", "episode"])
+def test_half_of_a_surrogate_pair_is_told_as_what_it_is(body, rollout):
+    assert "is half of a surrogate pair and no character" in outcome_of(body, rollout=rollout).message
+
+
 def test_an_error_body_is_kept_to_two_thousand_characters():
     failed = outcome_of(b"x" * 5000, 500)
     assert failed.response_body == "x" * 2000 + "…"

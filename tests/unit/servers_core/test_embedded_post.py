@@ -119,6 +119,34 @@ async def test_a_reply_ends_as_soon_as_it_is_above_the_bound_and_its_handler_is_
     assert len(produced) < 10
 
 
+async def test_a_reply_that_declares_more_than_the_bound_ends_before_any_of_it_is_made(served):
+    produced, ended = [], asyncio.Event()
+
+    async def big(scope, receive, send):
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"Content-Length", b"4000")]})
+            produced.append(await send({"type": "http.response.body", "body": b"1", "more_body": True}))
+        finally:
+            ended.set()
+
+    seen = exchange()
+    with pytest.raises(SendFailed, match="has 4000 bytes, and max_reply_bytes is 3999") as caught:
+        await post_embedded("colours", served(big), b"{}", seen, 3999)
+    assert (caught.value.exception_type, caught.value.status) == ("ReplyTooLarge", 200)
+    assert (caught.value.delivery, seen.phase) == (Delivery.DELIVERED, Phase.READING)
+    await ended.wait()
+    assert produced == []
+
+
+@pytest.mark.parametrize("length", [b"4", b"", b"+4000", b"many"])
+async def test_a_length_within_the_bound_or_none_at_all_says_nothing_of_a_reply(served, length):
+    async def told(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await send({"type": "http.response.body", "body": b"1234"})
+
+    assert (await post_embedded("colours", served(told), b"{}", exchange(), 4)).body == b"1234"
+
+
 async def test_a_reply_that_breaks_off_was_begun(served):
     with pytest.raises(SendFailed) as caught:
         await post_embedded("colours", served(App(b"1234", whole=False)), b"{}", exchange(), 100)

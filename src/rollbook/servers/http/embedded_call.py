@@ -74,8 +74,8 @@ class EmbeddedRequest(Struct, frozen=True):
 class Watch(Protocol):
     """Is told of a reply that comes in pieces; one that is given whole at once is its caller's to look at."""
 
-    def begins(self, status: int) -> None:
-        """Take note that the reply's head was sent."""
+    def begins(self, status: int, headers: RawHeaders) -> Exception | None:
+        """Take note that the reply's head was sent; return why its body is not read, None if it is."""
         ...
 
     def refusal(self, size: int) -> Exception | None:
@@ -138,7 +138,7 @@ class _Exchange:
             self.status = message["status"]
             self.headers = list(message.get("headers", ()))
             if self.watch is not None:
-                self.watch.begins(self.status)
+                self._refuse(self.watch.begins(self.status, self.headers))
         elif message["type"] == "http.response.body":
             self._gather(message.get("body", b""))
             if not message.get("more_body", False) and not self.reply.done():
@@ -147,13 +147,17 @@ class _Exchange:
     def _gather(self, piece: bytes) -> None:
         self.chunks.append(piece)
         self.size += len(piece)
-        refusal = None if self.watch is None else self.watch.refusal(self.size)
-        if refusal is not None:
-            self.chunks.clear()
-            self.reply.set_exception(refusal)
-            self.reply.exception()
-            if self.task is not None:
-                self.task.cancel()
+        if self.watch is not None:
+            self._refuse(self.watch.refusal(self.size))
+
+    def _refuse(self, refusal: Exception | None) -> None:
+        if refusal is None:
+            return
+        self.chunks.clear()
+        self.reply.set_exception(refusal)
+        self.reply.exception()
+        if self.task is not None:
+            self.task.cancel()
 
     async def reply_within(self, silence: float) -> tuple[int, RawHeaders, bytes]:
         """Return the whole reply, of which a piece has to come every `silence` seconds."""

@@ -2,7 +2,8 @@
 
 Rules:
 * Another event loop's server is asked through its port.
-* The exchange is told of a reply as soon as it begins, and one above the bound ends there.
+* The exchange is told of a reply as soon as it begins, and one above the bound ends there: at its head where that
+  declares so much, else at the first byte too many.
 * Cancelling the call cancels the handler. A handler that has been started may have done its work.
 
 Source: collection.md §3.3, §3.6; servers.md §4.2.
@@ -17,6 +18,7 @@ from msgspec import Struct
 from rollbook.records.exchange import DEADLINE_HEADER, Exchange, Phase, Reply, SendFailed, Upload
 from rollbook.servers.http.embedded_call import EmbeddedRequest
 from rollbook.servers.http.embedded_registry import EmbeddedServer, find_embedded
+from rollbook.servers.http.embedded_response import RawHeaders
 from rollbook.servers.wire.body import too_large
 from rollbook.servers.wire.broken import Broken
 from rollbook.servers.wire.poster import send_failed
@@ -65,12 +67,20 @@ class _Reading(Struct, frozen=True):
     exchange: Exchange
     limit: int
 
-    def begins(self, status: int) -> None:
+    def begins(self, status: int, headers: RawHeaders) -> Broken | None:
         self.exchange.status = status
         self.exchange.enter(Phase.READING)
+        size = _declared(headers)
+        return too_large(f"{size} bytes", self.limit) if size > self.limit else None
 
     def refusal(self, size: int) -> Broken | None:
         return too_large(f"more than {self.limit} bytes", self.limit) if size > self.limit else None
+
+
+def _declared(headers: RawHeaders) -> int:
+    """Return how many bytes of body a reply declares, 0 where it does not."""
+    told = next((value for name, value in headers if name.lower() == b"content-length"), b"")
+    return int(told) if told.isdigit() else 0
 
 
 async def _answered(embedded: EmbeddedServer, request: EmbeddedRequest, exchange: Exchange, limit: int) -> Reply:
@@ -78,7 +88,7 @@ async def _answered(embedded: EmbeddedServer, request: EmbeddedRequest, exchange
     reading = _Reading(exchange, limit)
     response = await embedded.call(request, watch=reading)
     if exchange.phase is not Phase.READING:
-        reading.begins(response.status)
+        reading.begins(response.status, response.raw_headers)
     body = await response.read()
     if len(body) > limit:
         raise too_large(f"{len(body)} bytes", limit)
