@@ -39,6 +39,11 @@ def paths() -> FastAPI:
     return app
 
 
+def nobody() -> FastAPI:
+    """Fail whoever calls."""
+    return FastAPI()
+
+
 def client(port, **top):
     block = {"entrypoint": "app.py", "host": "127.0.0.1", "port": port}
     kinds = {"rs": "resources_servers", "policy_model": "responses_api_models", "agent": "responses_api_agents"}
@@ -90,8 +95,8 @@ async def test_calls_inside_a_training_capture_say_so():
 async def test_the_environment_can_point_a_model_server_elsewhere(monkeypatch):
     monkeypatch.setenv("NEMO_GYM_MODEL_SERVER_NAME", "policy_model")
     monkeypatch.setenv("NEMO_GYM_MODEL_SERVER_BASE_URL", "http://127.0.0.1:7/ng-rollout/5-0/v1")
-    async with in_process(paths()):
-        observed = client(1, observability_enabled=True)
+    async with in_process(paths()), in_process(nobody(), 8):
+        observed = client(8, observability_enabled=True)
         with rollout_context("9-9"):
             seen = await asked(observed, "policy_model", "/v1/responses", json={})
         assert seen["path"] == "/ng-rollout/5-0/v1/responses"
