@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from rollbook.config.names import AGENTS, ENVIRONMENT_SERVERS, MODELS, RESOURCES_SERVERS
-from rollbook.config.placed_yaml import read_placed_yaml
+from rollbook.config.placed_yaml import PlacedYaml, read_placed_yaml
 from rollbook.config.roots import search_roots
 from rollbook.config.tree import did_you_mean
 from rollbook.errors import ConfigError, ConfigPathNotFoundError
@@ -68,6 +68,8 @@ class CatalogEntry(msgspec.Struct, frozen=True):
     path: Path
     flavors: tuple[str, ...]
     description: str
+    manifest: PlacedYaml | None = None
+    """What its manifest holds; None where it has none, or one that cannot be read."""
 
 
 def resources_servers(roots: Sequence[Path] | None = None) -> tuple[CatalogEntry, ...]:
@@ -163,7 +165,8 @@ def _composed_folders(folder: Path) -> Iterator[Path]:
 
 
 def _entry(shelf: Shelf, name: str, path: Path) -> CatalogEntry:
-    return CatalogEntry(shelf, name, path, _flavors(shelf, path), _description(path))
+    manifest = _manifest(path / "manifest.yaml")
+    return CatalogEntry(shelf, name, path, _flavors(shelf, path), _description(path, manifest), manifest)
 
 
 def _flavors(shelf: Shelf, path: Path) -> tuple[str, ...]:
@@ -173,18 +176,18 @@ def _flavors(shelf: Shelf, path: Path) -> tuple[str, ...]:
     return tuple(s for s in stems if not (_NO_FLAVOR.fullmatch(s) if shelf.composes else s == path.name))
 
 
-def _description(folder: Path) -> str:
+def _description(folder: Path, manifest: PlacedYaml | None) -> str:
     """Return the manifest's description, else the first paragraph of the README, else nothing."""
-    text = _manifest_description(folder / "manifest.yaml") or _first_paragraph(folder / "README.md")
+    told = "" if manifest is None else manifest.tree.get("description")
+    text = told if isinstance(told, str) and told else _first_paragraph(folder / "README.md")
     return " ".join(text.split())
 
 
-def _manifest_description(file: Path) -> str:
+def _manifest(file: Path) -> PlacedYaml | None:
     try:
-        text = read_placed_yaml(file, "a manifest").tree.get("description")
+        return read_placed_yaml(file, "a manifest")
     except (OSError, ConfigError):
-        return ""
-    return text if isinstance(text, str) else ""
+        return None
 
 
 def _first_paragraph(file: Path) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from rollbook.config.catalog import CatalogEntry, Shelf
 from rollbook.config.files import plain, read_yaml
-from rollbook.config.manifest import MANIFEST_FILE, EnvironmentManifest, read_manifest
+from rollbook.config.manifest import MANIFEST_FILE, EnvironmentManifest, manifest_of, read_manifest
 from rollbook.config.names import AGENTS, MISSING
 from rollbook.config.tree import blocks, mapping_at
 from rollbook.errors import ConfigError
@@ -64,7 +64,8 @@ class Listed(msgspec.Struct, frozen=True):
 def listed(entry: CatalogEntry) -> Listed:
     """Return an entry with its manifest."""
     try:
-        return Listed(entry, read_manifest(entry.path / MANIFEST_FILE))
+        read = entry.manifest
+        return Listed(entry, read_manifest(entry.path / MANIFEST_FILE) if read is None else manifest_of(read))
     except FileNotFoundError:
         return Listed(entry)
     except ConfigError as error:

@@ -48,9 +48,10 @@ def read_placed_yaml(path: Path, what: str) -> PlacedYaml:
     """
     text = _text(path)
     try:
-        _refuse_what_people_do_not_write(path, text)
-        node = yaml.compose(text, yaml.SafeLoader)
-        tree = plain_yaml(text)
+        loader = _PlacedLoader(text, path)
+        node = loader.get_single_node()
+        lines = dict(_lines(path, node, ()))
+        tree = None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{path}:{mark.line + 1}" if mark else str(path)
@@ -60,7 +61,7 @@ def read_placed_yaml(path: Path, what: str) -> PlacedYaml:
     if not isinstance(node, yaml.MappingNode) or not isinstance(tree, dict):
         found = "nothing" if tree is None else "a list" if isinstance(tree, list) else "one value"
         raise ConfigError(f"{path} holds {found}; {what} is a mapping: write `field: value` lines")
-    return PlacedYaml(path, tree, dict(_lines(path, node, ())))
+    return PlacedYaml(path, tree, lines)
 
 
 class _Loader(yaml.SafeLoader):
@@ -74,6 +75,29 @@ class _Loader(yaml.SafeLoader):
             said = f"`{node.value:.60}`" if isinstance(node.value, str) else "what stands here"
             kind = node.tag.rpartition(":")[2]
             raise ConstructorError(None, None, f"{said} is no {kind}", node.start_mark) from None
+
+
+class _PlacedLoader(_Loader):
+    """Refuses what people do not write while it reads: once through a file is enough."""
+
+    def __init__(self, text: str, path: Path) -> None:
+        """Read a text that stands in the file `path`."""
+        super().__init__(text)
+        self._path = path
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Return the next node with what it holds."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # its stubs leave it out
+        place = f"{self._path}:{_line(event)}"
+        if isinstance(event, yaml.AliasEvent):
+            raise ConfigError(f"{place}: an alias (*{event.anchor}) stands for other text; write it out")
+        if self._depth >= _DEEPEST and isinstance(event, yaml.CollectionStartEvent):
+            raise ConfigError(f"{place}: values are nested more than {_DEEPEST} deep")
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 def plain_yaml(text: str) -> Any:
@@ -131,18 +155,7 @@ def _text(path: Path) -> str:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _refuse_what_people_do_not_write(path: Path, text: str) -> None:
-    depth = 0
-    for event in yaml.parse(text, yaml.SafeLoader):
-        line = _line(event)
-        if isinstance(event, yaml.AliasEvent):
-            raise ConfigError(f"{path}:{line}: an alias (*{event.anchor}) stands for other text; write it out")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise ConfigError(f"{path}:{line}: values are nested more than {_DEEPEST} deep")
-
-
-def _lines(path: Path, node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
+def _lines(path: Path, node: yaml.Node | None, place: Place) -> Iterator[tuple[Place, int]]:
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             yield (*place, index), _line(item)

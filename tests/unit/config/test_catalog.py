@@ -15,6 +15,7 @@ from rollbook.config.catalog import (
     resources_servers,
     selected_path,
 )
+from rollbook.config.listed import listed
 from rollbook.errors import ConfigPathNotFoundError
 
 
@@ -44,6 +45,12 @@ def test_a_listing_holds_names_flavors_and_descriptions(shelves, here):
     (entry,) = resources_servers(shelves)
     assert (entry.name, entry.path, entry.flavors) == ("colours", here / "resources_servers/colours", ("hard",))
     assert entry.description == "Names colours."
+
+
+def test_a_listing_reads_a_manifest_once(shelves, here):
+    (entry,) = environments(shelves)
+    (here / "environments/paint/manifest.yaml").unlink()
+    assert "paint/manifest.yaml:1: name is missing" in listed(entry).problem
 
 
 @pytest.mark.parametrize(

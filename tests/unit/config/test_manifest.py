@@ -1,11 +1,15 @@
 """The manifest of an environment: its fields, what each profile needs, and what is said of a wrong one."""
 
+import contextlib
+
 import jsonschema
 import pytest
 import yaml
+from yaml.scanner import Scanner
 
 from rollbook import EnvironmentManifest, manifest_json_schema
 from rollbook.config.manifest import read_manifest
+from rollbook.config.placed_yaml import read_placed_yaml
 from rollbook.errors import ConfigError
 
 WHOLE = {
@@ -171,6 +175,22 @@ def test_a_file_that_is_no_manifest_is_an_error_with_its_line(read, text, words)
     with pytest.raises(ConfigError) as raised:
         read(text)
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(("deep", "refused"), [(39, False), (40, True)])
+def test_values_are_nested_forty_deep_at_most(tmp_path, deep, refused):
+    file = tmp_path / "deep.yaml"
+    file.write_text(f"a: {'[' * deep}x{']' * deep}\n")
+    with pytest.raises(ConfigError, match="more than 40 deep") if refused else contextlib.nullcontext():
+        read_placed_yaml(file, "a manifest")
+
+
+def test_a_manifest_is_gone_through_once(read, monkeypatch):
+    begun = []
+    begin = Scanner.__init__
+    monkeypatch.setattr(Scanner, "__init__", lambda scanner: (begun.append(scanner), begin(scanner))[1])
+    read(yaml.safe_dump(WHOLE))
+    assert len(begun) == 1
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_field(read):
