@@ -1,7 +1,8 @@
 """Rows that a caller holds → source rows.
 
 Rules:
-* A row is what JSON can hold: anything else is refused by the row's number and the place in it, never changed.
+* A row is what JSON can hold, and what has one text, such as a date: anything else is refused by the row's number and
+  the place in it, never changed.
 * Identity is canonical JSON with sorted keys.
 
 Source: collection.md §2.4.
@@ -9,12 +10,24 @@ Source: collection.md §2.4.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Final
 
 import msgspec
 
 from rollbook.errors import InputError
 from rollbook.records.json_values import JsonMapping
 from rollbook.records.source import SourceRow
+
+_REFUSED: Final = {
+    set: "a set is no JSON value; give a list",
+    frozenset: "a frozenset is no JSON value; give a list",
+    bytes: "bytes are no JSON value; give text",
+    bytearray: "a bytearray is no JSON value; give text",
+    memoryview: "a memoryview is no JSON value; give text",
+    Decimal: "a Decimal is no JSON value; give a float, or text",
+}
+"""What could be written as JSON only by changing it: its order, its content or its type."""
 
 
 def rows_of(examples: Iterable[JsonMapping]) -> Iterator[SourceRow]:
@@ -68,6 +81,10 @@ def _faults_of_key(key: object, place: tuple[str, ...]) -> Iterator[str]:
 def _faults_of_leaf(value: object) -> Iterator[str]:
     if isinstance(value, float) and not math.isfinite(value):
         yield f"{value} is no JSON number"
+        return
+    refused = next((said for kind, said in _REFUSED.items() if isinstance(value, kind)), None)
+    if refused is not None:
+        yield refused
         return
     try:
         msgspec.json.encode(value)

@@ -1,4 +1,5 @@
 import datetime as dt
+from decimal import Decimal
 
 import pytest
 
@@ -26,6 +27,10 @@ OK = {"a": 1}
         ({"a": {"b": float("inf")}}, "a.b: inf is no JSON"),
         ({"a": (float("-inf"),)}, "a.0: -inf is no JSON"),
         (CYCLE, "it is nested too deeply"),
+        ({"a": {"b", "c"}}, "a: a set is no JSON value; give a list"),
+        ({"a": [frozenset()]}, "a.0: a frozenset is no JSON value; give a list"),
+        ({"a": {"b": b"png"}}, "a.b: bytes are no JSON value; give text"),
+        ({"a": Decimal("1.5")}, "a: a Decimal is no JSON value; give a float, or text"),
     ],
 )
 def test_a_row_that_json_cannot_hold_is_named_by_its_number_and_the_place_in_it(row, said):
