@@ -5,22 +5,20 @@ Rules:
 * All rows are looked at before any is sent; one error lists every row at fault.
 * A row need not name a rollout to be sent. What is typed, enriched or recorded has to: it is told by its name.
 
-Source: collection.md §2.8 to §2.11, §11.
+Source: collection.md §2.9, §2.11, §11.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from uuid import uuid4
 
+from rollbook.api.direct_addresses import addressed
 from rollbook.errors import InputError
 from rollbook.inputs.examples import rows_of
 from rollbook.inputs.row_names import faults_in_routing
 from rollbook.outcomes.classify import request_body
 from rollbook.plan.directory import Directory
-from rollbook.plan.environment_routes import EnvironmentRoutes
 from rollbook.plan.rollouts import numbered, rollout_of
-from rollbook.plan.targets import name_in
 from rollbook.records.codec import encode
 from rollbook.records.identity import (
     ATTEMPT_INDEX_KEY_NAME,
@@ -31,14 +29,8 @@ from rollbook.records.identity import (
     logical_rollout_id,
 )
 from rollbook.records.json_values import JsonMapping, JsonObject
-from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY, TASK_SOURCE_KEY
 from rollbook.records.source import is_materialized
 from rollbook.records.task import Rollout
-
-_HOW_TO_NAME = (
-    "Name an agent with `agent_ref` or `task_source` in the row, or a server with `_ng_environment_server` in the row "
-    "or with environment_server_name"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +98,7 @@ def direct_rows(
     """
     rows = [source.row for source in rows_of(examples)]
     ids = _rollout_ids(rows, all_named=all_named)
-    resolved = list(directory.resolved(_addressed(rows, directory, server)))
+    resolved = list(directory.resolved(addressed(rows, directory, server)))
     return [_direct_row(n, *pair, directory, run) for n, pair in enumerate(zip(resolved, ids, strict=True))]
 
 
@@ -134,47 +126,6 @@ def _faults_in_attempt(row: JsonMapping) -> Iterator[str]:
     attempt = row.get(ATTEMPT_INDEX_KEY_NAME)
     if attempt is not None and not is_index(attempt) and is_materialized(row):
         yield f"`{ATTEMPT_INDEX_KEY_NAME}` must be a whole number from 0 on; found {attempt!r}"
-
-
-def _addressed(rows: Iterable[JsonObject], directory: Directory, server: str | None) -> Iterator[JsonObject]:
-    faults: list[str] = []
-    nowhere: list[str] = []
-    only_agent = cache(lambda: directory.only_agent)
-    routes = EnvironmentRoutes(directory.config)
-    for number, row in enumerate(rows):
-        if server is not None:
-            yield row | {NG_ENVIRONMENT_SERVER_KEY: server}
-        elif name_in(row.get(AGENT_REF_KEY)) or row.get(TASK_SOURCE_KEY) or row.get(NG_ENVIRONMENT_SERVER_KEY):
-            yield row
-        else:
-            try:
-                stand_in = _stand_in(row, routes, only_agent)
-            except InputError as error:
-                faults.append(f"row {number}: {error}")
-                continue
-            if stand_in is not None:
-                yield row | stand_in
-            else:
-                nowhere.append(f"row {number}{_taskset_of(row)}")
-    if nowhere:
-        faults.append(f"nobody runs {', '.join(nowhere)}. {_HOW_TO_NAME}")
-    if faults:
-        raise InputError("\n".join(faults))
-
-
-def _stand_in(row: JsonMapping, routes: Mapping[str, str], only_agent: Callable[[], str | None]) -> JsonObject | None:
-    """Return who runs a row that names nobody: the route of its task set, or the configuration's only agent."""
-    if not is_materialized(row):
-        return {AGENT_REF_KEY: {"name": name}} if (name := only_agent()) else None
-    task_id = row["task_id"]
-    taskset = task_id.get("taskset") if isinstance(task_id, Mapping) else None
-    found = routes.get(taskset) if isinstance(taskset, str) else None
-    return {NG_ENVIRONMENT_SERVER_KEY: found} if found is not None else None
-
-
-def _taskset_of(row: JsonMapping) -> str:
-    task_id = row.get("task_id")
-    return f" (taskset {task_id.get('taskset')!r})" if isinstance(task_id, Mapping) else ""
 
 
 def _direct_row(

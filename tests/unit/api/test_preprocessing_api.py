@@ -92,7 +92,7 @@ def test_a_route_that_cannot_be_read_is_an_error_of_the_row_that_needs_it():
         RolloutCollectionHelper().preprocess_examples(rows, global_config_dict=BROKEN)
     with pytest.raises(InputError, match=said) as caught:
         direct_rows(rows, Directory(BROKEN))
-    assert "nobody runs row 2 (taskset 'open')" in str(caught.value)
+    assert "no environment server for taskset 'open': row 2" in str(caught.value)
 
 
 def test_a_route_is_looked_up_as_often_for_many_rows_as_for_one():

@@ -136,7 +136,7 @@ async def test_a_row_that_names_nobody_goes_to_the_only_agent(stub):
         ({"task_id": {"taskset": "t", "task_id": "x"}, "task_input": {}}, "row 0: it names no rollout"),
         (
             {"task_id": {"taskset": "t", "task_id": "x"}, "task_input": {}, "_ng_rollout_id": "one"},
-            r"nobody runs row 0 \(taskset 't'\)",
+            r"no environment server for taskset 't': row 0",
         ),
     ],
 )

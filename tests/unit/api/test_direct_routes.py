@@ -1,0 +1,89 @@
+"""Which environment server a direct call sends an episode task to: the one that a full evaluation would."""
+
+import pytest
+from omegaconf import OmegaConf
+
+from rollbook.api.direct_rows import direct_rows
+from rollbook.api.rollout_collection import RolloutCollectionHelper
+from rollbook.errors import InputError
+from rollbook.inputs.examples import rows_of
+from rollbook.plan.directory import Directory
+from rollbook.plan.expand import Expansion
+from rollbook.plan.options import PlanOptions
+
+HERE = {"entrypoint": "app.py", "host": "127.0.0.1", "port": 1}
+
+
+def ref(kind, name):
+    return {"type": kind, "name": name}
+
+
+def environment(agent):
+    return {"environment_servers": {"legacy_agent": HERE | {"agent_server": ref("responses_api_agents", agent)}}}
+
+
+def agent(server):
+    return {"responses_api_agents": {"simple_agent": HERE | {"resources_server": ref("resources_servers", server)}}}
+
+
+ROUTES = {"sums": "turns"}
+CONFIG = {
+    "maths": {"resources_servers": {"maths": HERE | {"domain": "math"}}},
+    "solver": agent("maths"),
+    "other": agent("maths"),
+    "turns": environment("solver"),
+    "plain": environment("other"),
+    "environment_server_routes": ROUTES,
+}
+EPISODE = {"task_id": {"taskset": "sums", "task_id": "t"}, "task_input": {"n": 1}}
+NUMBERED = {"_ng_task_index": 0, "_ng_rollout_index": 0}
+
+
+def directory():
+    return Directory(OmegaConf.create(CONFIG))
+
+
+def planned(row):
+    """Return what a full evaluation plans of `row`."""
+    expansion = Expansion(PlanOptions(environment_routes=ROUTES))
+    (found,) = directory().resolved(expansion.rows(rows_of([row])))
+    return found
+
+
+def called(row, **options):
+    (found,) = direct_rows([row | NUMBERED], directory(), **options)
+    return found
+
+
+@pytest.mark.parametrize(
+    "names", [{}, {"task_source": "maths"}, {"agent_ref": {"name": "solver"}}, {"agent_ref": {}, "task_source": None}]
+)
+def test_an_episode_task_goes_by_its_taskset_whatever_else_its_row_names(names):
+    found = called(EPISODE | names)
+    assert found.row == planned(EPISODE | names)
+    assert (found.rollout.server, found.rollout.is_episode) == ("turns", True)
+
+
+def test_an_agent_that_its_tasksets_server_does_not_run_is_refused_by_both():
+    row = EPISODE | {"agent_ref": {"name": "other"}}
+    for ask in (planned, called):
+        with pytest.raises(InputError, match="`turns` fronts solver, not the row's agent `other`"):
+            ask(row)
+
+
+@pytest.mark.parametrize("names", [{}, {"task_source": "maths"}, {"agent_ref": {"name": "other"}}])
+def test_an_episode_task_without_a_route_is_refused_whoever_it_names(names):
+    lost = {"task_id": {"taskset": "lost", "task_id": "t"}, "task_input": {}, **names} | NUMBERED
+    with pytest.raises(InputError, match=r"no environment server for taskset .lost.: row 0, row 2.*_ng_environment_s"):
+        direct_rows([lost, EPISODE | NUMBERED, lost], directory())
+
+
+def test_a_server_that_the_row_or_the_call_names_needs_no_route():
+    lost = {"task_id": {"taskset": "lost", "task_id": "t"}, "task_input": {}, "task_source": "maths"}
+    assert called(lost | {"_ng_environment_server": "plain"}).rollout.server == "plain"
+    assert called(lost, server="turns").rollout.server == "turns"
+
+
+def test_what_preprocessing_leaves_open_is_routed_by_the_call_that_sends_it():
+    (row,) = RolloutCollectionHelper().preprocess_examples([EPISODE | {"task_source": "maths"}])
+    assert called(row).rollout.server == "turns"
