@@ -1,7 +1,8 @@
 """Rows that a caller holds → what is sent of each, with everything that could keep it from being sent told first.
 
 Rules:
-* Rows are never changed: what is returned, stamped and sent are copies.
+* Rows are never changed: what is stamped and sent are copies. What is handed back is read from what was sent, so that
+  nobody else holds a part of it, and what a caller makes of its own rows meanwhile is not taken for what ran.
 * All rows are looked at before any is sent; one error lists every row at fault.
 * A row need not name a rollout to be sent. What is typed, enriched or recorded has to: it is told by its name.
 
@@ -11,6 +12,8 @@ Source: collection.md §2.9, §2.11, §11.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from uuid import uuid4
+
+import msgspec
 
 from rollbook.api.direct_addresses import addressed
 from rollbook.errors import InputError
@@ -35,7 +38,7 @@ from rollbook.records.task import Rollout
 
 @dataclass(frozen=True, slots=True)
 class DirectRow:
-    """A row as it is sent and handed back.
+    """A row as it is sent and handed back. What `row` holds below its top is the caller's own.
 
     `body` is what is posted; `rollout_id` and `run_id` name the attempt where the row does. `rollout` says where it
     goes; its key is the row's place in the call where the row has no numbers of its own.
@@ -52,6 +55,11 @@ class DirectRow:
     def name(self) -> str:
         """What messages call it."""
         return self.rollout_id or f"row {self.rollout.key.task}"
+
+    def handed_back(self) -> JsonObject:
+        """Return the row as it was sent."""
+        sent = msgspec.json.decode(self.rollout.line, type=dict[str, object])
+        return {key: sent[key] for key in self.row}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +141,13 @@ def _direct_row(
 ) -> DirectRow:
     run_id = run.name_in(row) if run is not None and rollout_id is not None else None
     sent = row | ({RUN_ID_KEY: run_id} if run_id is not None else {})
-    rollout = rollout_of(encode(_placed(sent, number)), directory.find)
+    placed = _placed(sent, number)
+    rollout = rollout_of(encode(placed), directory.find)
     attempt = sent.get(ATTEMPT_INDEX_KEY_NAME)
     tries = attempt if isinstance(attempt, int) and is_index(attempt) else 0
     if tries:
         rollout = numbered(rollout, tries)
-    body = request_body(rollout) if rollout.is_episode else encode(sent)
+    body = request_body(rollout) if rollout.is_episode or placed is sent else encode(sent)
     return DirectRow(sent, rollout, body, tries, rollout_id, run_id)
 
 
