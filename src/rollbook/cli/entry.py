@@ -82,7 +82,9 @@ def _of_the_system(error: OSError) -> str:
     if named is None:
         return error.strerror or str(error)
     path = Path(os.fsdecode(named))
-    below = next((place for place in (path, *path.parents) if place.exists()), path)
+    if error.errno == errno.ENAMETOOLONG:
+        return f"{path}: the name is too long for the disk; give a shorter one"
+    below = next((place for place in (path, *path.parents) if os.path.exists(place)), path)  # noqa: PTH110  never raises
     if error.errno in {errno.EEXIST, errno.ENOTDIR} and not below.is_dir():
         return f"{below} is a file, and can hold no other; name another place"
     if error.errno == errno.EISDIR:

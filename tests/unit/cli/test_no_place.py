@@ -1,5 +1,7 @@
 """Outputs that can be no file: said in words, before anything is read, and without an errno."""
 
+import errno
+
 import pytest
 
 from run_folder import built, said, scored
@@ -44,6 +46,35 @@ def test_an_output_that_can_be_no_file_is_refused_in_words(words, said_of_it, fo
 def test_what_is_missing_is_told_with_the_flag_that_gives_it(words, flag, folder):
     answer = said(["eval", *words])
     assert (answer.code, f"via its flag ({flag})" in answer.err) == (2, True), answer.text
+
+
+TOO_LONG = "n" * 250
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--no-serve", "-i", "file", "-o", f"{TOO_LONG}.jsonl"),
+        ("run", "--no-serve", "-i", f"{TOO_LONG}.jsonl", "-o", "r.jsonl"),
+        ("aggregate", "-i", "out/r.jsonl", "-o", f"{TOO_LONG}.jsonl"),
+        ("explain", f"{TOO_LONG}.jsonl"),
+        ("profile", "out/r.jsonl", "-o", TOO_LONG),
+    ],
+)
+def test_a_name_that_the_disk_does_not_take_is_told_in_words(words, folder):
+    answer = said(["eval", *words])
+    assert (answer.code, len(answer.err.splitlines())) == (1, 1), answer.text
+    assert f"{TOO_LONG}" in answer.err
+    assert "too long" in answer.err
+
+
+def test_what_may_not_be_looked_into_is_told_in_words(folder, monkeypatch):
+    def denied(path, **_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.stat", denied)
+    answer = said(["eval", "explain", "shut/r.jsonl"])
+    assert (answer.code, answer.err) == (1, "Error: shut/r.jsonl: Permission denied\n"), answer.text
 
 
 def test_results_without_a_plan_are_told_what_the_inputs_of_a_judging_are(folder):
