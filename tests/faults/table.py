@@ -151,7 +151,7 @@ FAULTS = (
     Fault(
         "gzip bomb",
         Says(reply(BOMB, b"Content-Encoding: gzip")),
-        lost(DROP, "ReplyTooLarge", ClientPayloadError, 200),
+        unusable("ReplyTooLarge", ClientPayloadError),
     ),
     Fault(
         "503 cut short",

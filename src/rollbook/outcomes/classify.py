@@ -3,7 +3,9 @@
 Rules:
 * A gateway status (429, 502, 503, 504) leaves open whether the request ran; any other status >= 400 says it did.
 * A reply means that it ran: a body that cannot be read is a failed run, with the reply's own status. So is a reply that
-  sends elsewhere, and a success without a body: neither brings a result.
+  sends elsewhere, and a success without a body: neither brings a result. One that is no HTTP, is encoded as nobody
+  asked for or is above the bound is against the protocol as well: its server did not drop it.
+* What a failure says of itself is kept without what looks like a credential.
 * Delivery is evidence about the other side, and says nothing about whether to try again.
 
 Source: collection.md §3.7, §1.3.
@@ -14,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from rollbook.outcomes.error_text import CAUSE_KEPT, innermost, kept_text
+from rollbook.outcomes.error_text import CAUSE_KEPT, innermost, kept_text, masked_reasons, without_credentials
 from rollbook.outcomes.kept import standing_reply
 from rollbook.records.ending import Ending
 from rollbook.records.episode_reply import ending_of_episode
@@ -30,7 +32,7 @@ from rollbook.records.half_pairs import half_pair_in
 from rollbook.records.json_values import JsonMapping, json_type
 from rollbook.records.keys import MASK_SAMPLE_KEY, REWARD_KEY
 from rollbook.records.nesting import not_too_deep
-from rollbook.records.outcome import Failed, Masked, Scored, Unscored
+from rollbook.records.outcome import Failed, Interrupted, Masked, Scored, Unscored
 from rollbook.records.reply_codec import ending_of_payload, explained
 from rollbook.records.task import Rollout
 
@@ -40,14 +42,24 @@ _SHORT_OF_FILES: Final = ("Errno 23]", "Errno 24]", "Too many open files")
 _DECISIVE: Final = (REWARD_KEY, MASK_SAMPLE_KEY)
 """Of a reply with no key of the collector, what tells how it ended."""
 _LOCAL: Final = "LocalResourceError"
+_UNREADABLE: Final = frozenset({"ReplyTooLarge", "ContentEncodingError", "ClientResponseError"})
+"""What is told of a reply that came, and is none that anybody here can read."""
 _UNREACHABLE: Final = "transport_unreachable"
 
 
 def ending_of_reply(reply: Reply, rollout: Rollout) -> Ending:
     """Return how the attempt of `rollout` ended that brought `reply`, with the failure report that came with it."""
-    ending = _ending(reply, rollout)
+    ending = _without_credentials(_ending(reply, rollout))
     report = report_in_headers(reply.headers)
     return ending if report is None else explained(ending, report)
+
+
+def _without_credentials(ending: Ending) -> Ending:
+    outcome = ending.outcome
+    if not isinstance(outcome, Failed | Interrupted):
+        return ending
+    told = msgspec.structs.replace(outcome, message=without_credentials(outcome.message))
+    return msgspec.structs.replace(ending, outcome=told, payload=masked_reasons(ending.payload))
 
 
 def _ending(reply: Reply, rollout: Rollout) -> Ending:
@@ -84,17 +96,20 @@ def plain_result(body: bytes) -> Ending | None:
 
 
 def ending_of_send_failure(failure: SendFailed) -> Ending:
-    """Return how an attempt ended whose request brought no whole reply; one whose status was read did run."""
+    """Return how an attempt ended whose request brought no reply that can be read; one with a status did run."""
     ran = failure.status is not None and failure.status not in GATEWAY_STATUSES
+    failure_class = AGENT_RUN_ERROR_FAILURE_CLASS if ran else AGENT_REQUEST_FAILED_FAILURE_CLASS
+    came_back = failure.exception_type in _UNREADABLE
     failed = Failed(
-        failure_class=AGENT_RUN_ERROR_FAILURE_CLASS if ran else AGENT_REQUEST_FAILED_FAILURE_CLASS,
+        failure_class=failure_class,
         message=failure.message or f"{failure.exception_type}()",
-        kind=_transport_kind(failure),
+        kind=failure_class if came_back and failure.status is not None else _transport_kind(failure),
         delivery=failure.delivery,
         exception_type=failure.exception_type,
         http_status=failure.status,
     )
-    return Ending(failed, run_failed=True)
+    unusable = came_back and (failure.status is None or failure.status in _SUCCESSES)
+    return Ending(failed, run_failed=True, unusable=unusable)
 
 
 def request_body(rollout: Rollout) -> bytes:

@@ -181,6 +181,33 @@ def test_a_request_without_a_reply_keeps_what_is_known_of_its_delivery(failure, 
     assert failed.http_status is None
 
 
+NO_REPLIES = ("ReplyTooLarge", "ContentEncodingError", "ClientResponseError")
+
+
+@pytest.mark.parametrize("kind", NO_REPLIES)
+@pytest.mark.parametrize(("status", "named"), [(200, "agent_run_error"), (500, "agent_run_error"), (503, None)])
+def test_a_reply_that_cannot_be_read_was_not_dropped_by_its_server(kind, status, named):
+    failure = SendFailed("x", delivery=Delivery.DELIVERED, exception_type=kind, status=status)
+    assert ending_of_send_failure(failure).outcome.kind == (named or "agent_request_failed")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "unusable"),
+    [
+        *((kind, 200, True) for kind in NO_REPLIES),
+        *((kind, 500, False) for kind in NO_REPLIES),
+        *((kind, 503, False) for kind in NO_REPLIES),
+        ("ClientResponseError", None, True),
+        ("ClientPayloadError", 200, False),
+        ("ServerDisconnectedError", None, False),
+        ("TimeoutError", 200, False),
+    ],
+)
+def test_a_whole_answer_that_can_be_no_result_is_against_the_protocol(kind, status, unusable):
+    failure = SendFailed("x", delivery=Delivery.POSSIBLY_DELIVERED, exception_type=kind, status=status)
+    assert ending_of_send_failure(failure).unusable is unusable
+
+
 def test_a_flat_row_travels_byte_for_byte_and_an_episode_names_its_attempt():
     assert request_body(FLAT) is FLAT.line
     assert msgspec.json.decode(request_body(EPISODE)) == {

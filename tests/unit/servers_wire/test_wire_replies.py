@@ -120,7 +120,14 @@ BROKEN = {
         200,
     ),
     "half of a gzip": (reply(gzip.compress(TEXT)[:-9], "Content-Encoding: gzip"), HOLD, CUT, DELIVERED, 200),
-    "no gzip at all": (reply(b"{}", "Content-Encoding: gzip"), HOLD, CUT, DELIVERED, 200),
+    "no gzip at all": (reply(TEXT, "Content-Encoding: gzip"), HOLD, "ContentEncodingError", DELIVERED, 200),
+    "junk after a gzip": (
+        reply(gzip.compress(TEXT) + b"\x1fjunk", "Content-Encoding: gzip"),
+        HOLD,
+        "ContentEncodingError",
+        DELIVERED,
+        200,
+    ),
     "a gzip bomb": (reply(gzip.compress(bytes(20_000_000)), "Content-Encoding: gzip"), HOLD, LARGE, DELIVERED, 200),
     "a declared size above the bound": (
         reply(b"", "Content-Length: 100001", length=False),

@@ -123,7 +123,7 @@ class _Inflating:
             try:
                 piece = self._member.decompress(data, _STEP)
             except zlib.error as error:
-                raise Broken(Kind.CUT_SHORT, f"the compressed reply cannot be read: {error}") from error
+                raise Broken(Kind.UNKNOWN_ENCODING, f"the compressed reply cannot be read: {error}") from error
             if piece:
                 yield piece
             data = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
