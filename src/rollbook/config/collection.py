@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from rollbook.config.completion import CompletionMixin
-from rollbook.config.repeats import checked_fan_out, checked_repeats
+from rollbook.config.repeats import checked_agent_map, checked_fan_out, checked_repeats
 from rollbook.config.settings import BaseNeMoGymCLIConfig, RemovedRolloutOptionsMixin, UploadMixin
 from rollbook.errors import ConfigError
 
@@ -315,6 +315,12 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
         if agent == "":
             raise ValueError("the agent has no name; leave it out, and every row goes to the agent that it names")
         return agent
+
+    @field_validator("agent_map")
+    @classmethod
+    def _map_names_agents(cls, agent_map: dict[str, str] | None) -> dict[str, str] | None:
+        checked_agent_map(agent_map or {})
+        return agent_map
 
     @field_validator("fan_out")
     @classmethod

@@ -1,9 +1,10 @@
-"""How many rollouts a row asks for: repeats and fan-out, checked alike for settings and for callers.
+"""Which rollouts a row asks for: repeats, seeds, agent map and fan-out, checked alike for settings and for callers.
 
 Rules:
-* A value that would plan no rollout, or the same one twice, is refused; None repeats once.
+* A value that would plan no rollout, or the same one twice, is refused; None repeats once, and seeds nothing.
+* A value of another type is refused, and never taken for what it is in a condition.
 
-Source: collection.md §2.3, §2.5; case RC-69.
+Source: collection.md §2.2, §2.3, §2.5, §2.6; case RC-69.
 """
 
 from collections import Counter
@@ -26,13 +27,44 @@ def checked_repeats(repeats: object) -> object:
     return repeats
 
 
-def checked_fan_out(fan_out: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+def checked_seeds(add_seed: object) -> object:
+    """Return `add_seed`, true or false, or one of them for each routing key; False for None.
+
+    Raises:
+        ValueError: another value; names every such key.
+
+    """
+    given = add_seed if isinstance(add_seed, Mapping) else {"num_repeats_add_seed": add_seed or False}
+    bad = [f"{key}: {seeded}" for key, seeded in given.items() if not isinstance(seeded, bool)]
+    if bad:
+        raise ValueError(f"seeds are added or not, true or false, not {', '.join(bad)}")
+    return add_seed or False
+
+
+def checked_agent_map(agent_map: object) -> Mapping[str, str]:
+    """Return the agent that runs the rows of each key.
+
+    Raises:
+        ValueError: no mapping, or one to what is no agent's name.
+
+    """
+    if not isinstance(agent_map, Mapping):
+        raise ValueError(f"agent_map is {agent_map!r}, no mapping of names to agents")  # noqa: TRY004  a setting's value
+    for key, agent in agent_map.items():
+        if not isinstance(agent, str) or not agent:
+            raise ValueError(f"agent_map.{key} is {agent!r}, no name of an agent")
+    return agent_map
+
+
+def checked_fan_out(fan_out: object) -> dict[str, tuple[str, ...]]:
     """Return which agents run the rows of each key.
 
     Raises:
-        ValueError: no list, an empty one, one that names no agent, or an agent that is listed twice.
+        ValueError: no mapping to lists, an empty list, one that names no agent, or an agent that is listed twice.
 
     """
+    if not isinstance(fan_out, Mapping):
+        raise ValueError(f"fan_out is {fan_out!r}, no mapping of names to lists of agents")  # noqa: TRY004  as above
     return {key: _agents_of(key, agents) for key, agents in fan_out.items()}
 
 

@@ -23,6 +23,7 @@ from rollbook.config.instances import (
 from rollbook.config.missing import view_of
 from rollbook.config.names import AGENTS, ENVIRONMENT_SERVERS, RESOURCES_SERVERS
 from rollbook.config.pairing import BYPASS, names_in, pairing_is_free, unsupported_agent
+from rollbook.config.taskset_routes import how_to_route
 from rollbook.config.tree import Tree, block_of, blocks, did_you_mean, mapping_at
 from rollbook.errors import ConfigError, InputError
 
@@ -203,10 +204,7 @@ def _pinned(tree: Tree, declaring: str, server_type: str, pin: str) -> str:
 def _routed(cfg: DictConfig, tree: Tree, taskset: str) -> str | None:
     server = (mapping_at(tree, "environment_server_routes") or {}).get(taskset)
     if server is None:
-        raise InputError(
-            f"no environment server for taskset `{taskset}`; add "
-            f"++environment_server_routes.{taskset}=<environment server>"
-        )
+        raise InputError(f"no environment server for taskset `{taskset}`; {how_to_route(taskset)}")
     return attributed_agent(cfg, str(server))
 
 

@@ -10,8 +10,10 @@ Source: collection.md §2.1 to §2.7, §2.12.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
 
+from rollbook.config.taskset_routes import how_to_route
 from rollbook.errors import InputError
 from rollbook.plan.options import PlanOptions
 from rollbook.plan.repeats import PerKey, seeded
@@ -27,6 +29,8 @@ from rollbook.records.keys import (
     SKILLS_REF_KEY,
 )
 from rollbook.records.source import SourceRow, is_materialized
+
+_LISTED: Final = 20
 
 
 class _Task(NamedTuple):
@@ -51,15 +55,18 @@ class Expansion:
         self._rollouts = RolloutCounts()
         self._ids = RolloutIds()
         self._unrouted: list[str] = []
+        self._unrouted_tasksets: dict[str, str] = {}
         self._replaced: dict[tuple[str, str], None] = {}
+        self._fanned_out: set[str] = set()
         self._ids_found: set[str] = set()
 
     def rows(self, sources: Iterable[SourceRow]) -> Iterator[JsonObject]:
         """Yield one materialized row per owed rollout.
 
         Raises:
-            InputError: rows without an agent, without a repeats entry, with what an episode task cannot have, or with
-                an id that names several rollouts; each lists every row at fault, after the last row was looked at.
+            InputError: rows without an agent, without a repeats entry, with an id that names several rollouts, or of a
+                taskset without a route: all of them, after the last row was looked at. A row with what an episode task
+                cannot have.
 
         """
         for source, number in self._limited(self._chosen(sources)):
@@ -67,8 +74,13 @@ class Expansion:
             if routing is None:
                 self._unrouted.append(source.place)
                 continue
+            if routing.unrouted is not None:
+                self._unrouted_tasksets.setdefault(routing.unrouted, source.place)
+                continue
             if routing.replaced:
                 self._replaced[routing.replaced] = None
+            if routing.fanned_out:
+                self._fanned_out.add(routing.basis or "")
             task = _Task(number, self._prepared(source, number), source)
             for target in routing.targets:
                 yield from self._repeated(task, target, routing)
@@ -81,17 +93,18 @@ class Expansion:
         self._task_of, self._rollouts = TaskNumbers(), RolloutCounts()
 
     def _chosen(self, sources: Iterable[SourceRow]) -> Iterator[SourceRow]:
+        """Yield the rows of chosen tasks, each task once. Tasks of several tasksets may have one id: all are chosen."""
         wanted = self.options.task_ids
-        seen: set[str] = set()
+        if wanted is None:
+            yield from sources
+            return
+        seen: set[bytes] = set()
         for source in sources:
-            if wanted is None:
-                yield source
-                continue
             stored = stored_task_id(source.row)
-            if stored in wanted and stored not in seen:
-                seen.add(stored)
+            if stored in wanted and source.digest not in seen:
+                seen.add(source.digest)
+                self._ids_found.add(stored)
                 yield source
-        self._ids_found = seen
 
     def _limited(self, sources: Iterable[SourceRow]) -> Iterator[tuple[SourceRow, int]]:
         """Yield rows with the numbers of their tasks."""
@@ -172,16 +185,37 @@ class Expansion:
                 f"no agent for: {', '.join(self._unrouted)}. Name one with +agent_name=<agent>, +agent_map={{...}}, "
                 "or `agent_ref` or `task_source` in the row"
             )
+        self._refuse_unrouted_tasksets()
         if self.options.task_ids is not None and self.options.task_ids - self._ids_found:
             raise InputError(f"no task has these ids: {', '.join(sorted(self.options.task_ids - self._ids_found))}")
         self._repeats.refuse_missed("num_repeats")
         self._ids.refuse_shared(self._rollouts.of)
-        for name, unused in (("num_repeats", self._repeats.unused), ("num_repeats_add_seed", self._seeds.unused)):
-            if unused and self.options.part is None:
-                self.notes.append(f"{name} lists {', '.join(unused)}, which no row uses: a typo?")
+        self._note_unused()
         if self._replaced:
             pairs = ", ".join(f"{old} -> {new}" for old, new in self._replaced)
             self.notes.append(f"agents replaced by agent_map: {pairs}")
+
+    def _refuse_unrouted_tasksets(self) -> None:
+        lines = [
+            f"{place}: no environment server for taskset {taskset!r}; {how_to_route(taskset)}"
+            for taskset, place in islice(self._unrouted_tasksets.items(), _LISTED)
+        ]
+        more = len(self._unrouted_tasksets) - len(lines)
+        if lines:
+            raise InputError("\n".join([*lines, *([f"and {more} more tasksets"] if more else ())]))
+
+    def _note_unused(self) -> None:
+        """Tell of keys that no row uses; a part of the tasks may well be without them."""
+        if self.options.part is not None:
+            return
+        fanned_out = tuple(sorted(self.options.fan_out.keys() - self._fanned_out))
+        for name, unused in (
+            ("num_repeats", self._repeats.unused),
+            ("num_repeats_add_seed", self._seeds.unused),
+            ("fan_out", fanned_out),
+        ):
+            if unused:
+                self.notes.append(f"{name} lists {', '.join(unused)}, which no row uses: a typo?")
 
 
 def stored_task_id(row: JsonMapping) -> str | None:

@@ -1,22 +1,29 @@
 """What a plan is asked for, as one frozen value.
 
 Rules:
-* Repeats and fan-outs that would lose or double rollouts are refused here, whoever asks; the rest is trusted.
+* What decides which rollouts there are (repeats, seeds, agent map, fan-out) is checked here, whoever asks; the rest is
+  trusted.
 
 Source: collection.md §2, §10.3; case RC-69.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
-from rollbook.config.repeats import checked_fan_out, checked_repeats
+from rollbook.config.repeats import checked_agent_map, checked_fan_out, checked_repeats, checked_seeds
 from rollbook.errors import InputError
 
 DEFAULT_KEY: Final = "_default"
 """The entry of a per-agent mapping that stands for every other agent."""
+_CHECKS: Final[Mapping[str, tuple[str, Callable[[object], object]]]] = {
+    "repeats": ("num_repeats", checked_repeats),
+    "add_seed": ("num_repeats_add_seed", checked_seeds),
+    "agent_map": ("agent_map", checked_agent_map),
+    "fan_out": ("fan_out", checked_fan_out),
+}
 
 
 class RoutingMode(StrEnum):
@@ -36,7 +43,8 @@ class PlanOptions(msgspec.Struct, frozen=True):
     route is left to whoever sends it.
 
     Raises:
-        InputError: repeats that are no whole numbers from 1 on, or a fan-out to no agent or twice to one.
+        InputError: repeats that are no whole numbers from 1 on, seeds that are neither true nor false, an agent map to
+            no agent, or a fan-out to none or twice to one.
 
     """
 
@@ -56,9 +64,9 @@ class PlanOptions(msgspec.Struct, frozen=True):
     only_agent: str | None = None
 
     def __post_init__(self) -> None:
-        """Check what decides how many rollouts there are; no repeats at all stand for one."""
-        try:
-            msgspec.structs.force_setattr(self, "repeats", checked_repeats(self.repeats))
-            msgspec.structs.force_setattr(self, "fan_out", checked_fan_out(self.fan_out))
-        except ValueError as error:
-            raise InputError(f"num_repeats or fan_out cannot be planned: {error}") from None
+        """Check what decides which rollouts there are; no repeats at all stand for one."""
+        for field, (option, checked) in _CHECKS.items():
+            try:
+                msgspec.structs.force_setattr(self, field, checked(getattr(self, field)))
+            except ValueError as error:
+                raise InputError(f"{option} cannot be planned: {error}") from None

@@ -5,6 +5,8 @@ Rules:
 * `fan_out` looks at the name before `agent_map`, and ignores what `agent_map` says for that row.
 * An environment-routed row is neither mapped nor fanned out. A row that names its server is one: it goes there, and
   is given the server's agent where it names none.
+* An episode task goes by the route of its taskset in every mode; where there is none, to the one server of legacy
+  routing, else to the server that it names.
 * A row that names nobody goes to the configuration's only agent, where there is one.
 
 Source: collection.md §2.2, §2.3, §2.10.
@@ -34,11 +36,16 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Routing(msgspec.Struct, frozen=True):
-    """A row's targets; `basis` is the name per-agent options know it by, `replaced` an (old, new) agent pair."""
+    """A row's targets; `basis` is the name per-agent options know it by, `replaced` an (old, new) agent pair.
+
+    `unrouted` is the taskset of an episode task that no route leads anywhere; it has no targets.
+    """
 
     basis: str | None
     targets: tuple[Target, ...]
     replaced: tuple[str, str] | None = None
+    unrouted: str | None = None
+    fanned_out: bool = False
 
 
 def name_in(agent_ref: object) -> str | None:
@@ -51,13 +58,12 @@ def route(source: SourceRow, options: PlanOptions) -> Routing | None:
     """Return where a row goes, or None when it names nobody and nobody stands in.
 
     Raises:
-        InputError: an episode task without a route, unless routes may be open, or with one that cannot be read; a flat
-            row where routes are by task set.
+        InputError: an episode task whose route cannot be read; a flat row where routes are by task set.
 
     """
     row = source.row
     if is_materialized(row):
-        return _environment_routing(row, _episode_server(source, options))
+        return _episode_routing(source, options)
     if options.routing is RoutingMode.TASKSET:
         raise InputError(
             f"{source.place}: environment_routing_mode=taskset needs rows with `task_id` and `task_input`; "
@@ -74,7 +80,7 @@ def _agent_routing(row: JsonMapping, options: PlanOptions) -> Routing | None:
     agent, task_source = name_in(own), text_or_none(row.get(TASK_SOURCE_KEY))
     basis = agent or task_source or options.only_agent
     if basis is not None and basis in options.fan_out:
-        return Routing(basis, tuple(Target({"name": name}) for name in options.fan_out[basis]))
+        return Routing(basis, tuple(Target({"name": name}) for name in options.fan_out[basis]), fanned_out=True)
     mapped = _mapped(agent, task_source, options.agent_map)
     if mapped is not None:
         replaced = (agent, mapped) if agent and agent != mapped else None
@@ -93,22 +99,19 @@ def _mapped(agent: str | None, task_source: str | None, agent_map: Mapping[str, 
     return None
 
 
-def _episode_server(source: SourceRow, options: PlanOptions) -> str | None:
-    if options.routing is RoutingMode.LEGACY:
-        return options.environment_server
+def _episode_routing(source: SourceRow, options: PlanOptions) -> Routing:
     task_id = source.row["task_id"]
-    taskset = task_id.get("taskset") if isinstance(task_id, Mapping) else None
+    taskset = str(task_id.get("taskset") if isinstance(task_id, Mapping) else None)
     try:
-        routed = options.environment_routes.get(str(taskset))
+        routed = options.environment_routes.get(taskset)
     except InputError as error:
         raise InputError(f"{source.place}: {error}") from None
-    server = routed or text_or_none(source.row.get(NG_ENVIRONMENT_SERVER_KEY))
+    legacy = options.routing is RoutingMode.LEGACY
+    otherwise = options.environment_server if legacy else text_or_none(source.row.get(NG_ENVIRONMENT_SERVER_KEY))
+    server = routed or otherwise
     if server is None and not options.open_routes:
-        raise InputError(
-            f"{source.place}: no environment server for taskset {taskset!r}; "
-            f"add ++environment_server_routes.{taskset}=<environment server>"
-        )
-    return server
+        return Routing(taskset, (), unrouted=taskset)
+    return _environment_routing(source.row, server)
 
 
 def _environment_routing(row: JsonMapping, server: str | None) -> Routing:

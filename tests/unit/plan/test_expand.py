@@ -124,11 +124,10 @@ def test_a_row_that_is_routed_by_its_server_is_neither_mapped_nor_fanned_out(rou
 
 
 def test_an_episode_task_goes_by_its_task_set_in_every_mode_and_keeps_no_agent():
-    agent, legacy, taskset = RoutingMode
-    for routing, server in ((agent, "env1"), (taskset, "env1"), (legacy, "env2")):
+    for routing in RoutingMode:
         options = {"environment_routes": {"ts": "env1"}, "environment_server": "env2", "repeats": {"ts": 2}}
         rows, _ = expand([EPISODE], routing=routing, agent_map={"_default": "D"}, **options)
-        assert [row["_ng_environment_server"] for row in rows] == [server, server]
+        assert [row["_ng_environment_server"] for row in rows] == ["env1", "env1"]
         assert all("agent_ref" not in row for row in rows)
 
 
