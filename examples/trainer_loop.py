@@ -129,8 +129,8 @@ async def collected(loop: Loop, step: int, head: rollbook.BaseServerConfig) -> G
 
 def saved(loop: Loop, step: int) -> Groups:
     """Return the groups that the shard of a step holds; a line counts once it is whole."""
-    groups = Groups(loop)
-    for line in loop.shard(step).read_bytes().splitlines(keepends=True):
+    groups, shard = Groups(loop), loop.shard(step)
+    for line in shard.read_bytes().splitlines(keepends=True) if shard.exists() else ():
         if line.endswith(b"\n"):
             result = json.loads(line)
             groups.add(result, result)

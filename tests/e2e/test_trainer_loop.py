@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from rollbook.ledger.lock_file import NOBODY
 from rollbook.verbs.status import run_status
 from run_folder import identity, rows_of
 from stub import adding, lines, serving
+from unit.api.shard_calls import ShardFolder, planned
 
 REPOSITORY = Path(__file__).parents[2]
 LOOP = REPOSITORY / "examples" / "trainer_loop.py"
@@ -129,6 +131,19 @@ def test_a_loop_that_died_in_a_step_asks_no_finished_rollout_again_and_delivers_
     assert sorted(anew[:REPEATS]) == [(1, repeat, 1) for repeat in range(REPEATS)]
     assert len(anew) == REPEATS + TASKS * REPEATS
     assert scored(tmp_path) == [TASKS * REPEATS] * STEPS
+
+
+@pytest.mark.parametrize("policy", [["wait"], ["deadline", "--seconds", "60"], ["n_of_m", "--enough", "3"]])
+@pytest.mark.parametrize("has_files", [True, False])
+def test_a_step_that_died_before_anything_was_saved_is_taken_up(tmp_path, told, policy, has_files):
+    opened = ShardFolder(tmp_path / "out", "step-0")
+    with serving() as stub:
+        opened.call(stub, planned(TASKS, num_repeats=REPEATS))
+        opened.paths.lock.write_bytes(NOBODY)
+        for path in () if has_files else (opened.paths.output, opened.paths.failures):
+            path.unlink(missing_ok=True)
+        lines_told = told(stub, "--steps", "1", "--policy", *policy)
+    assert lines_told == ["step 0 taken up where it had stopped: 2 of 2 groups"]
 
 
 def test_enough_rollouts_make_a_group_and_stragglers_are_cancelled(tmp_path, told):

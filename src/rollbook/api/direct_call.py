@@ -105,7 +105,9 @@ class DirectCall:
             )
         deadline = self.began + pacing.budget if pacing.budget is not None else None
         budget = DispatchBudget(pacing.tracker, deadline, pacing.margin)
-        sending = Sending(self.transport, self.clock, budget, pacing.semaphore, self.most_sends)
+        sink = self.handover.sink
+        ready = sink.ready if sink is not None else None
+        sending = Sending(self.transport, self.clock, budget, pacing.semaphore, self.most_sends, ready)
         carrying = _Carrying(DirectRollouts(sending, self.handover), self.transport, len(rows))
         starts = (partial(carrying.carry, row) for row in rows)
         return RowResults(_completions(starts, len(rows), pacing.max_resident_tasks), carrying.close)

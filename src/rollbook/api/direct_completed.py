@@ -61,6 +61,10 @@ class CompletedRollout:
 class RolloutSink(Protocol):
     """Who records the rollouts of a call."""
 
+    async def ready(self) -> None:
+        """Raise where what is sent now could not be recorded; asked before a row is sent, whose awaitable raises it."""
+        ...
+
     async def write(self, completed: CompletedRollout) -> object:
         """Record one that was sent or refused; what this raises, its awaitable raises. It is not cut short."""
         ...

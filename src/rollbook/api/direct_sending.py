@@ -2,6 +2,7 @@
 
 Rules:
 * The slot is held before the time is looked at, so that a row which waited for it sees what is truly left.
+* Nothing is sent of which the outcome could not be kept.
 * All sends are of one attempt. Another is made only where no reply was begun and the last may have been lost on the
   way, and as often as the caller allows; a reply, whatever its status, ends it.
 
@@ -9,6 +10,7 @@ Source: collection.md §3.2, §3.5, §3.6.
 """
 
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
@@ -47,13 +49,14 @@ Answer = Answered | Refused | SendFailed
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What the rows of one call share on their way out."""
+    """What the rows of one call share on their way out. `ready` raises where a row need not be sent any more."""
 
     transport: Transport
     clock: Clock
     budget: DispatchBudget
     slots: AbstractAsyncContextManager[Any] | None = None
     most_sends: int = 1
+    ready: Callable[[], Awaitable[None]] | None = None
 
     async def answer(self, row: DirectRow, sends: Sends) -> Answer:
         """Send `row` once a slot is free and while there is time; `sends` is told of each send."""
@@ -62,6 +65,8 @@ class Sending:
             if refused is not None:
                 self.budget.tracker.record_drained()
                 return Refused(refused)
+            if self.ready is not None:
+                await self.ready()
             began = self.clock.monotonic()
             while True:
                 try:

@@ -5,6 +5,7 @@ Rules:
   the status follows within a second, because counting them takes its time. The event loop writes nothing.
 * Rollouts are saved as a run saves them, and a result with how long it took; only a try that left no result is an
   omitted row, or nothing.
+* The files are open before the first rollout is sent, and none is sent once one could not be written.
 * What was reserved and never sent is told when the call ends. Nothing is written once somebody else opened the shard.
 
 Source: collection.md §11, §21.2 (16).
@@ -12,7 +13,8 @@ Source: collection.md §11, §21.2 (16).
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,6 +25,7 @@ from rollbook.api.batch import StatusFile
 from rollbook.api.direct_completed import CompletedRollout
 from rollbook.api.direct_rows import DirectRow
 from rollbook.clock import Clock, timestamp
+from rollbook.dispatch.waiting import to_the_end
 from rollbook.errors import LedgerError
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import plain_blocks
@@ -89,6 +92,7 @@ class ShardRecording:
         self._status = journal.status(self._standings)
         self._writer = journal.writer()
         self._is_open = self._is_closed = self._was_cut = False
+        self._broken: LedgerError | None = None
         self._opening = asyncio.Lock()
         self._flushing = asyncio.Lock()
         self._untold = True
@@ -99,6 +103,20 @@ class ShardRecording:
             self._tell(RunState.FINISHED)
             journal.lock.give_up()
 
+    async def ready(self) -> None:
+        """Have the files open, so that what is sent now can be recorded.
+
+        Raises:
+            ShardTakenOverError: a write found that somebody else opened the shard since.
+            LedgerError: a write failed, or the files cannot be opened.
+
+        """
+        if self._broken is not None:
+            raise self._broken.with_traceback(None)
+        if not self._is_open:
+            with self._noticed():
+                await to_the_end(self._opened())
+
     async def write(self, completed: CompletedRollout) -> Path | None:
         """Record a rollout; return the file that holds it, or None for a try without a result that is not kept.
 
@@ -108,13 +126,22 @@ class ShardRecording:
 
         """
         self._left.pop(completed.row.rollout.key, None)
-        path = await self._written(completed)
+        with self._noticed():
+            path = await self._written(completed)
         self._untold = True
         if self._is_large:
             self._telling = self._telling or asyncio.create_task(self._tell_soon())
         elif path is not None:
             await self.flush_status()
         return path
+
+    @contextmanager
+    def _noticed(self) -> Iterator[None]:
+        try:
+            yield
+        except LedgerError as error:
+            self._broken = self._broken or error
+            raise
 
     async def flush_status(self) -> None:
         """Write the status of the shard as it stands, unless the status file tells it already."""

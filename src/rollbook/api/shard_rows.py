@@ -3,7 +3,7 @@
 Rules:
 * A rollout's id is the shard's run id before the row's own; a row that another shard returned loses that one's first.
 * What is recorded names its task and its rollout; of a row that has an id alone, its place in the call is its task.
-* Two rows never stand for one rollout, and no number is one that the log of attempts cannot hold.
+* Two rows never stand for one rollout or have one name, and no number is one that the log of attempts cannot hold.
 
 Source: collection.md §2.9, §11, §21.2 (16).
 """
@@ -58,16 +58,25 @@ def refuse_unrecordable(rows: Sequence[DirectRow]) -> None:
         InputError: all of them.
 
     """
-    faults, seen = list[str](), dict[RolloutKey, int]()
+    faults, seen, named = list[str](), dict[RolloutKey, int](), dict[str | None, int]()
     for number, row in enumerate(rows):
         key = row.rollout.key
-        first = seen.setdefault(key, number)
+        first, first_named = seen.setdefault(key, number), named.setdefault(row.rollout_id, number)
         if first != number:
             faults.append(f"row {number}: the rollout {key} is that of row {first}; number each task's repeats from 0")
+        elif first_named != number:
+            faults.append(
+                f"row {number}: the rollout id {_own_id(row)!r} is that of row {first_named}; leave "
+                f"`{ROLLOUT_ID_KEY_NAME}` out, or give each row an id of its own"
+            )
         if key.task >= _LARGEST_TASK or key.rollout > LOW or row.attempt > MOST_ATTEMPTS:
             faults.append(f"row {number}: the rollout {key}, attempt {row.attempt}, has a number that is too large")
     if faults:
         raise InputError("\n".join(faults))
+
+
+def _own_id(row: DirectRow) -> str:
+    return str(row.rollout_id).removeprefix(f"{row.run_id}-")
 
 
 def are_numbered_in_order(rows: Iterable[DirectRow]) -> bool:

@@ -31,7 +31,7 @@ from rollbook.errors import ConfigError, InputError
 from rollbook.ledger.ownership import refuse_files_of_others
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.run import Draft, Run
-from rollbook.ledger.shard import ShardLock, begin_log, end_without_rows, shard_paths
+from rollbook.ledger.shard import ShardLock, begin_log, end_without_rows, make_files, shard_paths
 from rollbook.records.keys import NG_ENVIRONMENT_SERVER_KEY
 from rollbook.records.manifest import Opened, RunManifest
 
@@ -93,7 +93,7 @@ def open_shard(target: ShardTarget, rows: Sequence[DirectRow], terms: ShardTerms
     paths = target.paths
     run, lock = Run(paths, clock), ShardLock(paths, now=clock.now)
     run.refuse_what_is_no_file()
-    refuse_files_of_others(paths.output)
+    refuse_files_of_others(paths.output, named_by="record_shard")
     run.make_folder()
     with lock.opening() as lock_file:
         run.sweep()
@@ -103,6 +103,7 @@ def open_shard(target: ShardTarget, rows: Sequence[DirectRow], terms: ShardTerms
             draft.commit(manifest)
         opened = Opened(_SESSION, manifest.run_id, manifest.created_at, (0, 0))
         begin_log(paths, opened, [(row.rollout.key, row.attempt) for row in rows])
+        make_files(paths)
         if not rows:
             end_without_rows(paths, manifest.created_at)
     journal = ShardJournal(paths, manifest, lock, clock, target.record_omitted)

@@ -71,8 +71,8 @@ def resolve_rollout_path(output: Path, read_only: bool = False) -> Path:
     return output if resolved == _real(output) else resolved
 
 
-def refuse_files_of_others(output: Path) -> None:
-    """Refuse an output of which a file is one that another run beside it writes.
+def refuse_files_of_others(output: Path, named_by: str = "--output") -> None:
+    """Refuse an output, which has its name by `named_by`, of which a file is one that another run beside it writes.
 
     Raises:
         LedgerError: it is; names the other run.
@@ -81,7 +81,7 @@ def refuse_files_of_others(output: Path) -> None:
     other = next(_others(output), None)
     if other is not None:
         raise LedgerError(
-            f"{output}: a run of that name would write into the files of the run {other}; give another --output"
+            f"{output}: a run of that name would write into the files of the run {other}; give another {named_by}"
         )
 
 

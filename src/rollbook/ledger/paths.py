@@ -64,9 +64,10 @@ def repeat_level_metrics_path_for(output: Path) -> Path:
 
 
 class RunPaths(msgspec.Struct, frozen=True):
-    """Every file of one run."""
+    """Every file of one run. `asked_by` is the option or argument that says where they lie, as people type it."""
 
     output: Path
+    asked_by: str = "--output"
 
     @property
     def failures(self) -> Path:

@@ -123,10 +123,10 @@ class Run:
 
     def refuse_what_is_no_file(self) -> None:
         """Refuse an output of which a file is a folder, or lies in one that is none."""
-        refuse_no_file(self.paths.output)
+        refuse_no_file(self.paths.output, self.paths.asked_by)
         for path in self.paths.every_file:
             if path.exists() and not path.is_file():
-                raise LedgerError(f"{path} is no regular file and is left as it is; give another --output")
+                raise LedgerError(f"{path} is no regular file and is left as it is; give another {self.paths.asked_by}")
 
     def refuse_existing(self, *, resuming: bool = False) -> None:
         """Raise when the output holds an earlier run; one that a resume asks for has lost its plan."""
@@ -239,13 +239,14 @@ def explained(paths: RunPaths, path: Path | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _refused(error, path or paths.output) from error
+        raise _refused(error, paths, path or paths.output) from error
 
 
-def _refused(error: OSError, path: Path) -> LedgerError:
-    what_helps = "Free the disk, or give an" if error.errno in _OF_A_FULL_DISK else "Give an"
+def _refused(error: OSError, paths: RunPaths, path: Path) -> LedgerError:
+    what_helps = "Free the disk, or give" if error.errno in _OF_A_FULL_DISK else "Give"
     named = error.filename or path
-    return LedgerError(f"cannot write {named}: {error.strerror or error}. {what_helps} --output that can be written")
+    elsewhere = f"another {paths.asked_by} that can be written"
+    return LedgerError(f"cannot write {named}: {error.strerror or error}. {what_helps} {elsewhere}")
 
 
 class _Explained(msgspec.Struct, frozen=True):
@@ -264,7 +265,7 @@ class _Explained(msgspec.Struct, frozen=True):
         try:
             return self.file.write(data)
         except OSError as error:
-            raise _refused(error, self.paths.materialized_inputs) from error
+            raise _refused(error, self.paths, self.paths.materialized_inputs) from error
 
 
 def files_of(paths: RunPaths) -> dict[str, Path]:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 import msgspec
@@ -76,7 +77,7 @@ def shard_paths(folder: Path, label: str) -> RunPaths:
         raise InputError(f"shard label {label!r} does not match [A-Za-z0-9][A-Za-z0-9_.-]*")
     if label.endswith(RESERVED_ENDINGS):
         raise InputError(f"shard label {label!r} ends like a companion of another shard: {', '.join(RESERVED_ENDINGS)}")
-    return RunPaths(folder / f"{_PREFIX}{label}.jsonl")
+    return RunPaths(folder / f"{_PREFIX}{label}.jsonl", asked_by="record_output_dir")
 
 
 class ShardLock:
@@ -196,8 +197,8 @@ def begin_log(paths: RunPaths, opened: Opened, attempts: Iterable[tuple[RolloutK
     _log(paths, [opened, *events])
 
 
-def end_without_rows(paths: RunPaths, at: str) -> None:
-    """Write that the only session of a shard without rows is over; its files are those of any run.
+def make_files(paths: RunPaths) -> None:
+    """Make the files of results and of failures, so that whoever reads the shard finds them from its first moment.
 
     Raises:
         LedgerError: the disk refuses it.
@@ -206,6 +207,15 @@ def end_without_rows(paths: RunPaths, at: str) -> None:
     for path in (paths.output, paths.failures):
         with explained(paths, path):
             append_to(path).close()
+
+
+def end_without_rows(paths: RunPaths, at: str) -> None:
+    """Write that the only session of a shard without rows is over.
+
+    Raises:
+        LedgerError: the disk refuses it.
+
+    """
     _log(paths, [Closed("finished", at, (0, 0), 0.0)])
 
 
@@ -248,8 +258,14 @@ class ShardWriter(Writer):
             return Handed(self._record(rollout, saved), self._begun())
 
     def _open(self) -> None:
-        with self._lock.writing():
+        with self._lock.writing(), explained(self._paths):
             super()._open()
+
+    def _how_to_go_on(self) -> str:
+        return (
+            f"resume the shard: gym eval run --no-serve --resume --input {quote(str(self._paths.materialized_inputs))} "
+            f"--output {quote(str(self._paths.output))}; or record it anew by another call"
+        )
 
     def _commit(self, batch: _Waiting) -> None:
         with self._lock.writing():

@@ -234,8 +234,11 @@ class Writer:
     def _what_to_do(self, error: object) -> str:
         return (
             f"cannot write to {self._paths.output.parent}: {error}. Rollouts that were reported as done are "
-            "safe; free the disk and start the run again with --resume"
+            f"safe; free the disk and {self._how_to_go_on()}"
         )
+
+    def _how_to_go_on(self) -> str:
+        return "start the run again with --resume"
 
     def _open(self) -> None:
         self._paths.output.parent.mkdir(parents=True, exist_ok=True)

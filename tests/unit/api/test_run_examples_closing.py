@@ -113,6 +113,9 @@ class Kept:
         self.told: list[CompletedRollout] = []
         self.closed = 0
 
+    async def ready(self):
+        pass
+
     async def write(self, completed):
         await asyncio.sleep(0)
         self.told.append(completed)

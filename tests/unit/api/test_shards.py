@@ -120,6 +120,8 @@ def test_a_row_with_an_id_alone_is_recorded_as_a_task_of_its_place(shard):
         ([row | {"_ng_attempt_index": 2_000_000} for row in planned(1)], "too large"),
         ([row | {"_ng_rollout_index": 2**32} for row in planned(1)], "too large"),
         ([row | {"_ng_rollout_id": "a-a3"} for row in planned(1)], "names an attempt"),
+        ([row | {"_ng_rollout_id": "a"} for row in planned(2)], "row 1: the rollout id 'a' is that of row 0"),
+        ([planned(2)[0], planned(2)[1] | {"_ng_rollout_id": "0-0"}], "row 1: the rollout id '0-0' is that of row 0"),
     ],
 )
 async def test_rows_that_cannot_be_told_apart_are_refused_before_an_earlier_shard_is_touched(shard, examples, said):
@@ -354,3 +356,4 @@ def test_a_call_that_was_never_fetched_from_leaves_the_shard_with_every_attempt_
         )
         assert stub.requests == []
     assert json.loads(shard.paths.manifest_log.read_bytes().splitlines()[1])["a"] == [0, 0, 0, 1, 0, 0]
+    assert (shard.paths.output.read_bytes(), shard.paths.failures.read_bytes()) == (b"", b"")
