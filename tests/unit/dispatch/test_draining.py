@@ -136,6 +136,22 @@ async def test_what_was_reserved_and_not_sent_is_left(end):
     assert left(run) == [0, 1, 2]
 
 
+async def test_what_was_reserved_and_not_sent_is_refused_at_once_whatever_is_still_in_flight():
+    run = Run(to_servers("env", "env"), lanes=1)
+    await settled()
+    reserving = run.pages.hold("reserve")
+    run.dispatcher.ceilings.change(2, 0.0, auto=False)
+    run.dispatcher.adjust()
+    await settled()
+    run.stop.drain("enough")
+    reserving.set()
+    await settled()
+    assert [call.task for call in run.desk.out] == [0]
+    assert run.pages.told("refused") == [("refused", 1, 0, "stopped before it was sent")]
+    run.desk.out[0].answer()
+    assert await run.ends() == Dispatched("enough", 0)
+
+
 @pytest.mark.parametrize("then", [[], [BUSY]], ids=["cut", "cut and refused"])
 async def test_what_was_cut_to_run_again_was_started_and_is_not_left(then):
     run = Run(to_servers("env", "env"), lanes=1, retry_for=600.0)

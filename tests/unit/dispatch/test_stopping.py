@@ -285,6 +285,19 @@ async def test_cancelling_again_and_again_never_cuts_a_call_of_the_ledger(call):
     assert await nothing_is_left()
 
 
+async def test_a_lane_that_is_cancelled_while_it_writes_an_ending_sends_nothing_further():
+    pages = Pages()
+    gate = pages.hold("write")
+    under = Under(pages=pages, lanes=1)
+    await pages.begun["write"].wait()
+    under.run.cancel()
+    await settled()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await finished(under.run)
+    assert (pages.told("reserve"), pages.written) == ([("reserve", 0, 0)], [(0, 0)])
+
+
 async def test_a_number_that_was_reserved_while_the_run_was_cancelled_is_refused_and_not_cut():
     pages = Pages()
     gate = pages.hold("reserve")
