@@ -1,7 +1,8 @@
 """What every command's settings have in common: they are read from the merged configuration.
 
 Rules:
-* A settings class ignores keys that are not its own; the configuration holds much more.
+* A settings class ignores keys that are not its own; the configuration holds much more. Who gives options by name is
+  warned of a name that is none.
 * Everything that is missing is told at once, with what to type; a message shows no value that was refused.
 * An option that has been removed is refused by name, never ignored.
 
@@ -9,14 +10,15 @@ Source: servers.md §1.10, §10.1; collection.md §10.1.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Final, TypeVar
 
-from omegaconf import DictConfig
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from omegaconf import DictConfig, OmegaConf
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
 from rollbook.config.missing import resolved
-from rollbook.config.tree import dotted
+from rollbook.config.names import CONFIG_PATHS_KEY, HEAD_SERVER_KEY
+from rollbook.config.tree import did_you_mean, dotted
 from rollbook.errors import ConfigError
 
 _USAGE_EXIT_CODE = 2
@@ -53,15 +55,43 @@ _REQUIRED: Final = {
 """What is required, and the flag that gives it."""
 
 
-class BaseNeMoGymCLIConfig(BaseModel):
-    """The base of the settings of a command; takes a `DictConfig` or a mapping."""
+_MERGED: Final = "a merged configuration"
+"""The context in which settings are read out of one."""
+_WHOLE: Final = frozenset({CONFIG_PATHS_KEY, HEAD_SERVER_KEY})
+"""Keys by which a mapping is told for one as well."""
+_CALLER: Final = 3
+"""Whoever makes a settings class, seen from its validators."""
 
-    model_config = ConfigDict(extra="ignore", defer_build=True)
+
+class BaseNeMoGymCLIConfig(BaseModel):
+    """The base of the settings of a command; takes a `DictConfig`, a mapping, or options by name."""
+
+    model_config = ConfigDict(extra="ignore", defer_build=True, hide_input_in_errors=True)
+
+    other_names: ClassVar[frozenset[str]] = frozenset()
+    """Names that are taken although no field has them; a subclass adds to those of its bases."""
 
     @model_validator(mode="before")
     @classmethod
-    def _unwrap(cls, data: object) -> object:
-        return resolved(data) if isinstance(data, DictConfig) else data
+    def _unwrap(cls, data: object, info: ValidationInfo) -> object:
+        if isinstance(data, DictConfig):
+            return resolved(data)
+        if isinstance(data, dict) and info.context != _MERGED and not _WHOLE & data.keys():
+            strays = list(_strays(cls, data))
+            if strays:
+                warnings.warn("\n".join(strays), UserWarning, stacklevel=_CALLER)
+        return data
+
+
+def _strays(model: type[BaseModel], options: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each option that `model` does not have, with the nearest that it has."""
+    if model.model_config.get("extra") != "ignore":
+        return
+    others = {name for base in model.__mro__ for name in vars(base).get("other_names", ())}
+    for name in options:
+        if name not in model.model_fields and name not in others:
+            near = did_you_mean(name, model.model_fields)
+            yield f"{model.__name__} has no option `{name}`, which does nothing.{near}"
 
 
 class RemovedRolloutOptionsMixin(BaseModel):
@@ -72,6 +102,7 @@ class RemovedRolloutOptionsMixin(BaseModel):
     removed_options: ClassVar[Mapping[str, str]] = {
         "retry_invalid_judge_responses": "saved answers are judged again by gym eval reverify --judge-failed-only",
     }
+    other_names: ClassVar[frozenset[str]] = frozenset(removed_options)
 
     @model_validator(mode="before")
     @classmethod
@@ -88,6 +119,8 @@ class UploadMixin(BaseModel):
 
     model_config = ConfigDict(defer_build=True)
 
+    other_names: ClassVar[frozenset[str]] = frozenset({"upload_rollouts_to_wandb"})
+
     upload_rollouts: bool = True
 
     @model_validator(mode="before")
@@ -96,9 +129,10 @@ class UploadMixin(BaseModel):
         old = "upload_rollouts_to_wandb"
         if not isinstance(data, (dict, DictConfig)) or data.get(old) is None:
             return data
-        warnings.warn(f"`{old}` is now `upload_rollouts`", DeprecationWarning, stacklevel=2)
-        plain = resolved(data) if isinstance(data, DictConfig) else data
-        return {"upload_rollouts": plain[old], **plain}
+        warnings.warn(f"`{old}` is now `upload_rollouts`", DeprecationWarning, stacklevel=_CALLER)
+        if isinstance(data, DictConfig):
+            return OmegaConf.merge({"upload_rollouts": data[old]}, data)
+        return {"upload_rollouts": data[old], **data}
 
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -113,7 +147,7 @@ def settings_from(model: type[Settings], cfg: DictConfig | Mapping[str, object])
 
     """
     try:
-        return model.model_validate(cfg)
+        return model.model_validate(cfg, context=_MERGED)
     except ValidationError as error:
         raise _as_config_error(error) from None
 
