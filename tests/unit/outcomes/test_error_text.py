@@ -26,6 +26,12 @@ KEY = "sk-proj-0123456789abcdefSECRET"
         "nvapi-aaaaaaaaaaSECRET",
         "https://user:passSECRETword@host/v1",
         "hf_aaaaaaaaSECRETaa",
+        *(
+            f"{prefix}{dash}aaaaaaaaSECRETaa"
+            for prefix in ("SK", "pk", "rk", "nvapi", "ghp", "gsk", "xoxb", "r8")
+            for dash in "-_"
+        ),
+        "AIzaaaaaaaaaaaaaaaaaaaSECRETa",
     ],
 )
 def test_what_looks_like_a_credential_is_never_kept(text):
