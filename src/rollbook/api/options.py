@@ -58,7 +58,8 @@ def run_paths(settings: RolloutCollectionConfig) -> RunPaths:
     output = Path(settings.output_jsonl_fpath)
     paths = RunPaths(output.resolve() if output.is_symlink() else output)
     written = {path.resolve() for path in paths.every_file}
-    if settings.resume_from_cache and not settings.overwrite and paths.manifest.exists():
+    is_there = paths.manifest.exists() or paths.manifest_log.exists()
+    if settings.resume_from_cache and not settings.overwrite and is_there:
         written.discard(paths.materialized_inputs.resolve())
     for flag, name in (("--input", settings.input_jsonl_fpath), ("--prompt-config", settings.prompt_config)):
         if name is not None and resolve_read_path(name).resolve() in written:

@@ -54,6 +54,11 @@ class Held:
         return errors
 
 
+async def one_of(results):
+    await next(results)
+    await results.aclose()
+
+
 @pytest.mark.parametrize("options", ONE_AT_A_TIME, ids=["resident", "semaphore"])
 async def test_nothing_more_is_sent_once_somebody_else_opened_the_label(shard, options):
     held = Held()
@@ -163,3 +168,17 @@ def test_a_shard_whose_files_are_those_of_a_run_asks_for_another_label(shard, tm
         answer = said(command)
         assert answer.code == 0, answer.text
     assert "rollouts-s1.txt; give another record_shard" in refused(shard)
+
+
+def test_a_shard_that_lost_its_manifest_is_damaged_and_is_gone_on_with_by_what_the_refusal_says(shard):
+    with serving() as stub:
+        asyncio.run(one_of(shard.call(stub, planned(3), max_resident_tasks=1)))
+        shard.paths.manifest.unlink()
+        plan = shard.paths.materialized_inputs.read_bytes()
+        answer = shard.resumed(stub)
+        assert (answer.code, len(stub.requests)) == (5, 1)
+        assert "the manifest is gone" in answer.text
+        assert "+allow_unsafe_resume=true" in answer.text
+        assert shard.resumed(stub, "+allow_unsafe_resume=true").code == 0
+    assert sorted(row[0] for row in identities(shard.paths.output)) == [0, 1, 2]
+    assert shard.paths.materialized_inputs.read_bytes() == plan
