@@ -66,17 +66,26 @@ def seeded(row: JsonMapping, seed: int) -> JsonObject:
     """
     block = row.get(RESPONSES_CREATE_PARAMS_KEY)
     params: JsonObject = dict(block) if isinstance(block, Mapping) else {}
-    own = params.get("metadata")
-    metadata: JsonObject = dict(own) if isinstance(own, Mapping) else {}
-    text = metadata.get("extra_body") or "{}"
-    try:
-        extra_body = msgspec.json.decode(
-            not_too_deep(text.encode() if isinstance(text, str) else b""), type=dict[str, object]
-        )
-    except msgspec.DecodeError as error:
-        raise InputError(
-            f"responses_create_params.metadata.extra_body must be a JSON object in a string: {error}"
-        ) from None
+    metadata = _metadata(params.get("metadata"))
+    extra_body = _extra_body(metadata.get("extra_body"))
     metadata["extra_body"] = msgspec.json.format(msgspec.json.encode(extra_body | {"seed": seed}), indent=0).decode()
     params["metadata"] = metadata
     return dict(row) | {RESPONSES_CREATE_PARAMS_KEY: params}
+
+
+def _metadata(own: object) -> JsonObject:
+    if own is not None and not isinstance(own, Mapping):
+        raise InputError(f"`responses_create_params.metadata` must be an object, found {own!r:.80}")
+    return dict(own or {})
+
+
+def _extra_body(text: object) -> JsonObject:
+    told = "responses_create_params.metadata.extra_body must be a JSON object in a string"
+    if text is None or text == "":
+        return {}
+    if not isinstance(text, str):
+        raise InputError(f"{told}, found {text!r:.80}")
+    try:
+        return msgspec.json.decode(not_too_deep(text.encode()), type=dict[str, object])
+    except msgspec.DecodeError as error:
+        raise InputError(f"{told}: {error}") from None

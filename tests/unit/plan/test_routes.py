@@ -89,3 +89,22 @@ def test_of_tasks_with_one_id_all_are_chosen_and_each_once():
     chosen, expansion = expand(rows, task_ids=frozenset({"1"}), environment_routes=SEVERAL)
     assert [(row["_ng_task_index"], row["_ng_rollout_index"]) for row in chosen] == [(0, 0), (1, 0), (2, 0), (3, 0)]
     assert expansion.tasks == 4
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"metadata": "m"}, r"row 0: .*metadata` must be an object, found 'm'"),
+        ({"metadata": {"extra_body": {"top_k": 1}}}, r"row 0: .*extra_body.*found \{'top_k': 1\}"),
+        ({"metadata": {"extra_body": False}}, r"row 0: .*extra_body.*found False"),
+    ],
+)
+def test_a_seed_never_takes_the_place_of_what_a_row_says(params, said):
+    with pytest.raises(InputError, match=said):
+        expand([A | {"responses_create_params": params}], add_seed=True)
+
+
+@pytest.mark.parametrize("params", [{}, {"metadata": None}, {"metadata": {"extra_body": None}}])
+def test_a_seed_is_all_there_is_where_a_row_says_nothing(params):
+    (row,), _ = expand([A | {"responses_create_params": params}], add_seed=True)
+    assert row["responses_create_params"] == {"metadata": {"extra_body": '{"seed": 0}'}}
