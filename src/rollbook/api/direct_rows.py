@@ -16,6 +16,7 @@ from uuid import uuid4
 import msgspec
 
 from rollbook.api.direct_addresses import addressed
+from rollbook.api.direct_errors import DirectCallError
 from rollbook.errors import InputError
 from rollbook.inputs.examples import rows_of
 from rollbook.inputs.row_names import faults_in_routing
@@ -74,11 +75,11 @@ class RunNaming:
         """Return the naming of one call, with an id of its own.
 
         Raises:
-            InputError: `given` is empty.
+            DirectCallError: `given` is empty, or no text.
 
         """
-        if given == "":
-            raise InputError("run_id is empty; give a name, or None for a new one")
+        if given is not None and not (isinstance(given, str) and given):
+            raise DirectCallError(f"run_id must be text, or None for a new one; found {given!r}")
         return cls(uuid4().hex, given)
 
     def name_in(self, row: JsonMapping) -> str:

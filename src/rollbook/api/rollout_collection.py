@@ -8,7 +8,8 @@ Rules:
 Source: collection.md §11.
 """
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -17,17 +18,18 @@ import msgspec
 from omegaconf import DictConfig
 from pydantic import ValidationError
 
+from rollbook.api.arguments import Rows, checked_config, checked_ids, checked_rows, checked_server, checked_switches
 from rollbook.api.direct_call import DirectCall, Pacing, reached
 from rollbook.api.direct_errors import DirectCallError
+from rollbook.api.direct_request import DirectRequest
 from rollbook.api.direct_rollouts import Evidence, Handover
-from rollbook.api.direct_rows import DirectRow, RunNaming, direct_rows
+from rollbook.api.direct_rows import DirectRow, RunNaming
 from rollbook.api.direct_sending import MOST_SENDS
 from rollbook.api.evaluation import evaluate
 from rollbook.api.preparation import end_to_end
 from rollbook.api.request import EvaluationRequest, ServeMode
 from rollbook.api.row_results import RowResults
-from rollbook.api.shard_rows import shard_rows
-from rollbook.api.shards import ShardTarget, ShardTerms, open_shard
+from rollbook.api.shards import ShardTarget
 from rollbook.clock import SystemClock
 from rollbook.config.collection import E2ERolloutCollectionConfig, RolloutCollectionConfig
 from rollbook.config.parser import get_global_config_dict
@@ -49,6 +51,10 @@ from rollbook.records.keys import AGENT_REF_KEY, TASK_SOURCE_KEY
 from rollbook.servers.client import ServerClient, setup_server_client
 from rollbook.verbs.prepare import planned_rows
 
+_LOG = logging.getLogger(__name__)
+
+Config = DictConfig | Mapping[str, Any]
+"""A merged configuration, which may be a mapping as well."""
 Head = BaseServerConfig | Mapping[str, object] | None
 """Where a head server listens: what `BaseServerConfig` holds, as it is or as a mapping; None for our own."""
 
@@ -61,58 +67,68 @@ class RolloutCollectionHelper:
     """
 
     def __init__(self, reuse_server_client: bool = False) -> None:
+        checked_switches(reuse_server_client=reuse_server_client)
         self._reuse = reuse_server_client
         self._client: ServerClient | None = None
         self._directory: Directory | None = None
 
     def preprocess_examples(
         self,
-        examples: Iterable[dict[str, Any]],
+        examples: Rows,
         *,
         agent_map: Mapping[str, str] | None = None,
         fan_out: Mapping[str, list[str]] | None = None,
         num_repeats: int | Mapping[str, int] | None = 1,
         num_repeats_add_seed: bool | Mapping[str, bool] = False,
-        global_config_dict: DictConfig | None = None,
+        global_config_dict: Config | None = None,
         task_ids: Iterable[str | int] | None = None,
     ) -> list[dict[str, Any]]:
         """Return one row per owed rollout, in plan order; `examples` stay as they are.
 
         With `global_config_dict`, rows that have only a `task_source` are given their agent, and episode tasks the
-        server of their taskset, where its `environment_server_routes` names one.
+        server of their taskset, where its `environment_server_routes` names one. What a person should know, such as a
+        key of `num_repeats` that no row uses, is logged.
 
         Raises:
             InputError: rows at fault, all of them; repeats or a fan-out that would lose or double rollouts.
+            ConfigError: an argument that cannot be followed; names it.
 
         """
-        directory = Directory(global_config_dict) if global_config_dict is not None else None
+        checked_rows(examples)
+        directory = Directory(checked_config(global_config_dict)) if global_config_dict is not None else None
         options = PlanOptions(
             agent_map=agent_map or {},
             fan_out=fan_out or {},
             repeats=1 if num_repeats is None else num_repeats,
             add_seed=num_repeats_add_seed,
-            task_ids=frozenset(map(str, task_ids)) if task_ids is not None else None,
+            task_ids=checked_ids(task_ids),
             only_agent=directory.only_agent if directory is not None else None,
             environment_routes=EnvironmentRoutes(directory.config) if directory is not None else {},
             open_routes=True,
         )
         resolve = directory.resolved if directory is not None else iter
-        return list(planned_rows(rows_of(examples), Expansion(options), resolve=resolve))
+        expansion = Expansion(options)
+        rows = list(planned_rows(rows_of(examples), expansion, resolve=resolve))
+        for note in expansion.notes:
+            _LOG.warning("%s", note)
+        return rows
 
     @staticmethod
-    def resolve_task_sources(examples: list[dict[str, Any]], global_config_dict: DictConfig) -> None:
+    def resolve_task_sources(examples: Rows, global_config_dict: Config) -> None:
         """Give each row that names only a `task_source` its agent, in place.
 
         Raises:
             InputError: every source that leads to no agent, or a name that is no text.
+            ConfigError: an argument that is no rows or no configuration; names it.
 
         """
-        for number, row in enumerate(examples):
-            fault = next(faults_in_routing(row), None)
+        rows, config = list(checked_rows(examples)), checked_config(global_config_dict)
+        for number, row in enumerate(rows):
+            fault = next(_faults(row), None)
             if fault is not None:
                 raise InputError(f"row {number}: {fault}")
-        open_rows = [row for row in examples if name_in(row.get(AGENT_REF_KEY)) is None and row.get(TASK_SOURCE_KEY)]
-        agents = resolve_task_sources(global_config_dict, [row[TASK_SOURCE_KEY] for row in open_rows])
+        open_rows = [row for row in rows if name_in(row.get(AGENT_REF_KEY)) is None and row.get(TASK_SOURCE_KEY)]
+        agents = resolve_task_sources(config, [row[TASK_SOURCE_KEY] for row in open_rows])
         for row in open_rows:
             row[AGENT_REF_KEY] = {"name": agents[row[TASK_SOURCE_KEY]]}
 
@@ -137,7 +153,7 @@ class RolloutCollectionHelper:
 
     def run_examples(
         self,
-        examples: Iterable[dict[str, Any]],
+        examples: Rows,
         head_server_config: Head = None,
         semaphore: AbstractAsyncContextManager[Any] | None = None,
         route_failures_to_sidecar: bool = False,
@@ -194,31 +210,32 @@ class RolloutCollectionHelper:
                 `ShardTakenOverError` once another call opened the label.
 
         """
-        clock = SystemClock()
-        began = clock.monotonic()
-        target = ShardTarget.of(record_output_dir, record_shard, record_omitted=record_omitted_rollouts)
-        tracker = latency_tracker if latency_tracker is not None else DispatchLatencyTracker()
-        pacing = Pacing(semaphore, max_resident_tasks, dispatch_budget_s, drain_margin_s, tracker)
-        enriches = enrich_results or target is not None
-        evidence = Evidence(include_model_call_payloads, delete_model_call_capture)
-        client = self.setup_server_client(head_server_config)
-        run = RunNaming.of_call() if enriches else None
-        if run is not None and target is not None:
-            examples = shard_rows(examples, run.otherwise)
-        rows = self._rows(client, examples, server=environment_server_name, run=run, all_named=target is not None)
-        sink = None
-        if run is not None and target is not None:
-            terms = ShardTerms(run.otherwise, client.global_config_dict, route_failures_to_sidecar)
-            sink = open_shard(target, rows, terms, clock)
-        handover = Handover(
-            route_failures_to_sidecar, typed=enriches, evidence=evidence if enriches else None, sink=sink
+        checked_switches(
+            route_failures_to_sidecar=route_failures_to_sidecar,
+            retry_requests=retry_requests,
+            enrich_results=enrich_results,
+            include_model_call_payloads=include_model_call_payloads,
+            delete_model_call_capture=delete_model_call_capture,
+            record_omitted_rollouts=record_omitted_rollouts,
         )
-        call = DirectCall(reached(client), clock, began, pacing, handover, MOST_SENDS if retry_requests else 1)
-        return call.results(rows)
+        tracker = latency_tracker if latency_tracker is not None else DispatchLatencyTracker()
+        target = ShardTarget.of(record_output_dir, record_shard, record_omitted=record_omitted_rollouts)
+        evidence = Evidence(include_model_call_payloads, delete_model_call_capture)
+        enriches = enrich_results or target is not None
+        request = DirectRequest(
+            Pacing(semaphore, max_resident_tasks, dispatch_budget_s, drain_margin_s, tracker),
+            Handover(route_failures_to_sidecar, typed=enriches, evidence=evidence if enriches else None),
+            server=checked_server(environment_server_name),
+            run=RunNaming.of_call() if enriches else None,
+            all_named=target is not None,
+            target=target,
+            most_sends=MOST_SENDS if retry_requests else 1,
+        )
+        return self._called(examples, head_server_config, request)
 
     def run_outcomes(
         self,
-        examples: Iterable[dict[str, Any]],
+        examples: Rows,
         head_server_config: Head = None,
         semaphore: AbstractAsyncContextManager[Any] | None = None,
         *,
@@ -232,32 +249,36 @@ class RolloutCollectionHelper:
 
         Raises:
             InputError: rows that lead nowhere, do not fit or name no rollout, all of them. Also a `ValueError`.
+            ConfigError: an argument that cannot be followed; names it.
             HeadServerUnreachableError: no head server answers.
 
         """
+        request = DirectRequest(
+            Pacing(semaphore),
+            Handover(route_failures=True, typed=True),
+            run=RunNaming.of_call(run_id),
+            all_named=True,
+        )
+        return self._called(examples, head_server_config, request)
+
+    def _called(self, examples: Rows, head: Head, request: DirectRequest) -> RowResults:
+        """Return the iterator over what `request` makes of `examples`; its budget counts from now."""
         clock = SystemClock()
         began = clock.monotonic()
-        client = self.setup_server_client(head_server_config)
-        run = RunNaming.of_call(run_id)
-        rows = self._rows(client, examples, run=run, all_named=True)
-        handover = Handover(route_failures=True, typed=True)
-        return DirectCall(reached(client), clock, began, Pacing(semaphore), handover).results(rows)
+        checked_rows(examples)
+        client = self.setup_server_client(head)
+        rows = self._rows(client, examples, request)
+        handover = request.opened(rows, client.global_config_dict, clock)
+        call = DirectCall(reached(client), clock, began, request.pacing, handover, request.most_sends)
+        return call.results(rows)
 
-    def _rows(
-        self,
-        client: ServerClient,
-        examples: Iterable[dict[str, Any]],
-        *,
-        server: str | None = None,
-        run: RunNaming | None = None,
-        all_named: bool = False,
-    ) -> list[DirectRow]:
+    def _rows(self, client: ServerClient, examples: Rows, request: DirectRequest) -> list[DirectRow]:
         """Return the rows of a call; what is looked up is kept for the next one, unless it found a fault."""
         config = client.global_config_dict
         directory, self._directory = self._directory, None
         if directory is None or directory.config is not config:
             directory = Directory(config)
-        rows = direct_rows(examples, directory, server=server, run=run, all_named=all_named)
+        rows = request.rows(examples, directory)
         self._directory = directory if self._reuse else None
         return rows
 
@@ -286,6 +307,14 @@ class RolloutCollectionHelper:
         if not request.settings.retain_results_in_memory or "rollouts" not in result.files:
             return []
         return saved_results(RunPaths(result.files["rollouts"]))
+
+
+def _faults(row: object) -> Iterator[str]:
+    return (
+        faults_in_routing(row)
+        if isinstance(row, Mapping)
+        else iter((f"expected a mapping, found {type(row).__name__}",))
+    )
 
 
 def _head_in(given: Head) -> BaseServerConfig | None:

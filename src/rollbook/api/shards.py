@@ -18,6 +18,7 @@ from typing import Final
 from msgspec.structs import replace
 from omegaconf import DictConfig
 
+from rollbook.api.arguments import checked_folder
 from rollbook.api.direct_errors import DirectCallError
 from rollbook.api.direct_rows import DirectRow
 from rollbook.api.opening import Terms, fresh_manifest, unidentified_manifest
@@ -67,7 +68,7 @@ class ShardTarget:
             named = ", ".join(name for name, is_given in given.items() if is_given)
             raise DirectCallError(f"{named}: a call is recorded with both record_output_dir and record_shard")
         try:
-            return cls(shard_paths(Path(folder).absolute(), label), record_omitted)
+            return cls(shard_paths(checked_folder(folder), label), record_omitted)
         except InputError as error:
             raise DirectCallError(f"record_shard: {error}") from error
 

@@ -1,9 +1,11 @@
+import logging
+
 import pytest
 from omegaconf import OmegaConf
 
 from rollbook.api.direct_rows import direct_rows
 from rollbook.api.rollout_collection import RolloutCollectionHelper
-from rollbook.errors import InputError
+from rollbook.errors import ConfigError, InputError
 from rollbook.plan.directory import Directory
 from stub import AGENT, ENVIRONMENT, Stub, adding
 
@@ -103,3 +105,46 @@ def test_a_route_is_looked_up_as_often_for_many_rows_as_for_one():
     for_one = len(asked)
     direct_rows([EPISODE | {"_ng_rollout_id": str(n)} for n in range(20)], Directory(config))
     assert len(asked) == 2 * for_one
+
+
+@pytest.mark.parametrize("task_ids", ["12", b"12", 12])
+def test_ids_that_would_be_taken_for_characters_are_refused(task_ids):
+    rows = [row | {"task_id": str(n)} for n, row in enumerate(adding(3))]
+    with pytest.raises(ConfigError, match="task_ids must be ids"):
+        preprocess(rows, task_ids=task_ids)
+
+
+SOURCED = [PROMPT | {"task_source": AGENT}]
+
+
+def test_a_configuration_may_be_a_mapping():
+    plain = OmegaConf.to_container(CONFIG)
+    (row,) = RolloutCollectionHelper().preprocess_examples(SOURCED, global_config_dict=plain)
+    mine = [dict(row) for row in SOURCED]
+    RolloutCollectionHelper.resolve_task_sources(iter(mine), plain)
+    assert row["agent_ref"] == mine[0]["agent_ref"] == {"name": AGENT}
+
+
+@pytest.mark.parametrize("config", [5, "config.yaml", [AGENT], None])
+def test_what_is_no_configuration_is_refused_by_name(config):
+    with pytest.raises(ConfigError, match="global_config_dict must be a configuration; found"):
+        RolloutCollectionHelper.resolve_task_sources(SOURCED, config)
+
+
+@pytest.mark.parametrize(
+    ("examples", "said"),
+    [(None, "examples must be rows"), ("abc", "examples must be rows"), ([5], "row 0: expected a mapping, found int")],
+)
+def test_what_holds_no_rows_leads_to_no_agent(examples, said):
+    with pytest.raises(ConfigError, match=said):
+        RolloutCollectionHelper.resolve_task_sources(examples, CONFIG)
+
+
+def test_what_a_person_should_know_of_the_rows_is_logged_once(caplog):
+    repeats = {"_default": 1, "typo": 2}
+    with caplog.at_level(logging.WARNING):
+        RolloutCollectionHelper().preprocess_examples(adding(2), agent_map={AGENT: "another"}, num_repeats=repeats)
+    assert [record.getMessage() for record in caplog.records] == [
+        "num_repeats lists typo, which no row uses: a typo?",
+        f"agents replaced by agent_map: {AGENT} -> another",
+    ]

@@ -12,7 +12,7 @@ from rollbook.api.direct_errors import DirectCallError
 from rollbook.api.rollout_collection import RolloutCollectionHelper
 from rollbook.config.types import BaseServerConfig
 from rollbook.errors import ConfigError, HeadServerUnreachableError
-from stub import adding, serving
+from stub import ENVIRONMENT, adding, serving
 from unit.api.direct_calls import Call, rows
 
 NOBODY = BaseServerConfig(host="127.0.0.1", port=9)
@@ -139,3 +139,52 @@ async def test_an_enriched_result_says_how_long_its_rollout_took_and_a_plain_one
 def test_a_tracker_that_takes_nothing_down_is_refused_when_the_call_is_made():
     with pytest.raises(DirectCallError, match=r"latency_tracker must be a DispatchLatencyTracker, or None; found 5"):
         RolloutCollectionHelper().run_examples([], NOBODY, latency_tracker=5)
+
+
+FLAGS = [
+    "route_failures_to_sidecar",
+    "retry_requests",
+    "enrich_results",
+    "include_model_call_payloads",
+    "delete_model_call_capture",
+    "record_omitted_rollouts",
+]
+
+
+@pytest.mark.parametrize("name", FLAGS)
+@pytest.mark.parametrize("value", ["false", "no", 0, 3, None])
+def test_a_switch_that_is_neither_true_nor_false_is_refused_by_name(name, value):
+    with pytest.raises(DirectCallError, match=rf"^{name} must be True or False; found {value!r}$"):
+        RolloutCollectionHelper().run_examples([], NOBODY, **{name: value})
+
+
+@pytest.mark.parametrize("name", [5, "", b"server", [ENVIRONMENT]])
+def test_a_server_that_is_no_name_is_refused_by_name(name):
+    with pytest.raises(DirectCallError, match=r"environment_server_name must be the name of a server, or None; found"):
+        RolloutCollectionHelper().run_examples(rows(1), NOBODY, environment_server_name=name)
+
+
+@pytest.mark.parametrize("folder", ["", 5, b"out"])
+def test_a_folder_that_is_none_is_refused_by_name(folder):
+    with pytest.raises(DirectCallError, match=r"record_output_dir must be a path; found"):
+        RolloutCollectionHelper().run_examples(rows(1), NOBODY, record_output_dir=folder, record_shard="s")
+
+
+@pytest.mark.parametrize("run_id", ["", 5, b"run", ["run"]])
+def test_a_run_id_that_is_no_text_is_refused_by_name(run_id):
+    with pytest.raises(DirectCallError, match=r"run_id must be text, or None for a new one; found"):
+        RolloutCollectionHelper().run_outcomes(rows(1), NOBODY, run_id=run_id)
+
+
+@pytest.mark.parametrize("examples", [None, 5, rows(1)[0], "rows.jsonl", b"{}"])
+@pytest.mark.parametrize("call", ["run_examples", "run_outcomes", "preprocess_examples"])
+def test_what_holds_no_rows_is_refused_by_name(call, examples):
+    helper = RolloutCollectionHelper()
+    more = () if call == "preprocess_examples" else (NOBODY,)
+    with pytest.raises(ConfigError, match=r"^examples must be rows, for example a list of mappings; found"):
+        getattr(helper, call)(examples, *more)
+
+
+def test_a_switch_of_the_class_itself_is_refused_alike():
+    with pytest.raises(DirectCallError, match=r"reuse_server_client must be True or False; found 'yes'"):
+        RolloutCollectionHelper(reuse_server_client="yes")

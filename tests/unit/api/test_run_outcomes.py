@@ -8,7 +8,7 @@ from aiohttp import web
 
 from rollbook.api.rollout_collection import RolloutCollectionHelper
 from rollbook.config.types import BaseServerConfig
-from rollbook.errors import InputError
+from rollbook.errors import ConfigError, InputError
 from rollbook.records.rollout_failure import RolloutFailure
 from stub import ENVIRONMENT, adding, serving
 
@@ -98,7 +98,7 @@ async def test_without_one_rows_keep_their_own_and_the_others_share_a_new_one(st
 async def test_rows_that_name_no_rollout_are_refused_and_none_is_sent(stub):
     with pytest.raises(InputError, match=r"row 0: it names no rollout.*\n.*row 1"):
         await outcomes(stub, adding(2))
-    with pytest.raises(InputError, match="run_id is empty"):
+    with pytest.raises(ConfigError, match="run_id must be text"):
         await outcomes(stub, planned(1), run_id="")
     assert stub.requests == []
 
