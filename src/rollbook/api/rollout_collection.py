@@ -14,7 +14,6 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from omegaconf import DictConfig
 from pydantic import ValidationError
 
@@ -29,6 +28,7 @@ from rollbook.api.evaluation import evaluate
 from rollbook.api.preparation import end_to_end
 from rollbook.api.request import EvaluationRequest, ServeMode
 from rollbook.api.row_results import RowResults
+from rollbook.api.saved_results import saved_results
 from rollbook.api.shards import ShardTarget
 from rollbook.clock import SystemClock
 from rollbook.config.collection import E2ERolloutCollectionConfig, RolloutCollectionConfig
@@ -40,13 +40,11 @@ from rollbook.errors import InputError
 from rollbook.inputs.examples import rows_of
 from rollbook.inputs.row_names import faults_in_routing
 from rollbook.ledger.paths import RunPaths
-from rollbook.ledger.reader import read_lines
 from rollbook.plan.directory import Directory
 from rollbook.plan.environment_routes import EnvironmentRoutes
 from rollbook.plan.expand import Expansion
 from rollbook.plan.options import PlanOptions
 from rollbook.plan.targets import name_in
-from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME
 from rollbook.records.keys import AGENT_REF_KEY, TASK_SOURCE_KEY
 from rollbook.servers.client import ServerClient, setup_server_client
 from rollbook.verbs.prepare import planned_rows
@@ -326,9 +324,3 @@ def _head_in(given: Head) -> BaseServerConfig | None:
         raise DirectCallError(
             f"head_server_config must be a BaseServerConfig, a mapping with its host and port, or None; found {given!r}"
         ) from error
-
-
-def saved_results(paths: RunPaths) -> list[dict[str, Any]]:
-    """Return the saved results of a run, in (task, rollout) order."""
-    rows = [msgspec.json.decode(line, type=dict[str, Any]) for _, line in read_lines(paths.output)]
-    return sorted(rows, key=lambda row: (row[TASK_INDEX_KEY_NAME], row[ROLLOUT_INDEX_KEY_NAME]))
