@@ -43,6 +43,9 @@ class Story:
     def next_attempt(self):
         return max(self.handed_out, default=-1) + 1
 
+    def is_disputed(self):
+        return any(attempt == its and end != other for attempt, end in self.results for its, other in self.results)
+
     def disposition(self, key, rules, *, stopped):
         row = self.stands()
         record = Record(key, *row, run_id="r") if row else None
@@ -58,3 +61,8 @@ class Story:
 
     def charges(self, key, rules: Rules, *, stopped):
         return self.lost()[1:] if self.disposition(key, rules, stopped=stopped) in OWED else []
+
+
+def disputed(stories):
+    """How many of the rollouts have an attempt with results that differ."""
+    return sum(story.is_disputed() for story in stories.values())

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from property.handing_over import together
 from property.ledger_endings import DRAINED, EVIDENCE, FAILURES, INTERRUPTIONS, RESULTS
-from property.ledger_model import Story
+from property.ledger_model import Story, disputed
 from rollbook.errors import LedgerError
 from rollbook.ledger.digests import sha256_of
-from rollbook.ledger.history import read_history
+from rollbook.ledger.history import History, read_history
 from rollbook.ledger.manifest_store import write_manifest
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.run import Run
@@ -83,7 +83,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.rules = Rules(CAP, timeouts, release, APPROVED, self.session)
         digest = PlanDigest(sha256=sha256_of(self.paths.materialized_inputs), bytes=self._plan_size, rollouts=len(KEYS))
         write_manifest(self.paths.manifest, RunManifest(run_id="r", created_at="now", plan=digest))
-        self.standings = read_history(self.paths).standings
+        self.standings = self._history().standings
         self.dead = False
         options = WriterOptions(Durability.FLUSH, record_omitted=omitted, may_write=self._may_write)
         self.records_omitted = omitted
@@ -104,7 +104,7 @@ class LedgerMachine(RuleBasedStateMachine):
             for attempt in attempts:
                 self.charged[key, attempt] += 1
                 self._write(numbered(self.plan[key], attempt), ALLOCATION_ENDED)
-        assert allocation_end_charges(read_history(self.paths).standings, self.rules) == {}
+        assert allocation_end_charges(self._history().standings, self.rules) == {}
 
     @precondition(lambda self: self.ledger and self._owed())
     @rule(pick=PICKS, many=st.integers(1, 3))
@@ -256,7 +256,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_files_the_session_and_the_model_say_the_same(self):
-        history = read_history(self.paths)
+        history = self._history()
         read = history.standings
         for rules in (self.rules, replace(self.rules, live_session=None)):
             self._agrees(read, rules)
@@ -276,6 +276,12 @@ class LedgerMachine(RuleBasedStateMachine):
     def no_loss_is_charged_twice(self):
         assert set(self.charged.values()) <= {1}
 
+    def _history(self) -> History:
+        damage = []
+        history = read_history(self.paths, on_damage=damage.append)
+        assert ["has another result" in str(one) for one in damage] == [True] * (disputed(self.stories) > 0)
+        return history
+
     def _agrees(self, standings: Standings, rules: Rules) -> None:
         counts = Counter()
         for key, story in self.stories.items():
@@ -289,7 +295,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert standings.next_attempt(key) == story.next_attempt()
         coverage = standings.coverage(rules=rules)
         assert coverage.law_holds
-        expected = covered(counts, coverage.failed_by_class, None, 0)
+        expected = covered(counts, coverage.failed_by_class, None, 0, disputed=disputed(self.stories))
         assert coverage == expected, f"{coverage} is not {expected}"
 
     # Steps of the rules.

@@ -26,6 +26,7 @@ from rollbook.config.roots import put_roots_on_import_path, search_roots
 from rollbook.config.tree import did_you_mean
 from rollbook.dispatch.stop import Stop
 from rollbook.errors import ConfigError, RollbookError, RunError
+from rollbook.ledger.contradictions import told_of_doubles
 from rollbook.ledger.history import read_history
 from rollbook.ledger.manifest_store import write_manifest
 from rollbook.ledger.run import explained
@@ -76,6 +77,7 @@ def _fold(session: Session) -> None:
     paths = session.run.paths
     history = read_history(paths)
     session.standings = history.standings
+    session.notes += told_of_doubles(paths, history.standings)
     if None in history.run_ids and not session.manifest.adopted:
         session.manifest = replace(session.manifest, adopted=True)
         with explained(paths, paths.manifest):

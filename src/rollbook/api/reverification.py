@@ -126,6 +126,8 @@ class _Judging:
         if not settings.force:
             self._refuse_existing(settings.output_jsonl_fpath)
         chosen = await asyncio.to_thread(self._checked)
+        for text in self.source.notes():
+            self._note(text)
         if self.request.serve is not ServeMode.NONE:
             await self.deployment.start()
         forced = await self._guarded()

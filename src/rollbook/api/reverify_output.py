@@ -23,6 +23,7 @@ from rollbook.api.provenance import session_entry
 from rollbook.api.reverify_request import cap_of_new_runs
 from rollbook.clock import Clock, timestamp
 from rollbook.errors import ConfigError, DamagedRunError, InputError, LedgerError, ResumeRefusedError
+from rollbook.ledger.contradictions import told_of_doubles
 from rollbook.ledger.extension import extend_plan
 from rollbook.ledger.history import History, check_plan, planned_lines, read_history
 from rollbook.ledger.manifest_store import write_manifest
@@ -231,4 +232,6 @@ def sound_history(run: Run, tell: Tell) -> History:
             damage.append(error)
     if damage:
         raise DamagedRunError(refusal([str(error) for error in damage]))
+    for told in told_of_doubles(run.paths, history.standings):
+        tell(told)
     return history

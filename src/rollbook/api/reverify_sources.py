@@ -7,13 +7,14 @@ Rules:
 Source: collection.md §9.1, §21.1 (3).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from rollbook.config.reverification import RolloutReverificationConfig
 from rollbook.errors import ConfigPathNotFoundError, InputError, LedgerError
+from rollbook.ledger.contradictions import told_of_doubles
 from rollbook.ledger.history import prefixes, read_history
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.identity import RolloutKey
@@ -49,6 +50,10 @@ class Source(Protocol):
 
     def refuse_unjudgeable(self, wanted: frozenset[RolloutKey] | None) -> None:
         """Refuse answers among the `wanted` that cannot be judged."""
+        ...
+
+    def notes(self) -> Iterator[str]:
+        """Yield what is told of the answers before they are judged."""
         ...
 
     def refuse_tools(self, servers: Sequence[str]) -> None:
@@ -111,6 +116,11 @@ class SavedRun:
         """Refuse results without a response; a judge's failures were looked at when they were found."""
         if self.kind == "results" and self.results is not None:
             self.results.refuse_without_response(wanted)
+
+    def notes(self) -> Iterator[str]:
+        """Yield what is told of results that are there several times."""
+        if self.results is not None:
+            yield from told_of_doubles(self.results.paths, self.results.standings)
 
     def refuse_tools(self, servers: Sequence[str]) -> None:
         """Refuse nothing: what a run's own tools did is in its answers."""

@@ -97,6 +97,10 @@ class Trajectories:
             if wanted is None or key in wanted:
                 self.answers.of(key)
 
+    def notes(self) -> Iterator[str]:
+        """Yield nothing: each trajectory is listed once."""
+        return iter(())
+
     def refuse_tools(self, servers: Sequence[str]) -> None:
         """Refuse tool calls where tools are reached over MCP: their names there are others.
 

@@ -26,7 +26,7 @@ from rollbook.api.request import EvaluationRequest
 from rollbook.clock import Clock
 from rollbook.config.attempt_cap import max_rollout_attempts
 from rollbook.errors import ConfigError, DamagedRunError, InputError, LedgerError
-from rollbook.ledger.contradictions import manifest_gone
+from rollbook.ledger.contradictions import manifest_gone, told_of_doubles
 from rollbook.ledger.extension import extend_plan
 from rollbook.ledger.history import History, check_plan, planned_lines, read_history
 from rollbook.ledger.manifest_store import read_manifest, write_manifest
@@ -222,6 +222,7 @@ class Session:
         damage += manifest_gone(self.run.paths, history.log)
         if damage:
             self._tolerate([str(error) for error in damage])
+        self.notes += told_of_doubles(self.run.paths, history.standings)
         return history
 
     def _check_plan(self, manifest: RunManifest, found: int) -> None:

@@ -3,8 +3,10 @@
 Rules:
 * Each is told once, by the file and line where it shows first, and with how many more there are.
 * Nothing is mended here; what to do with it is the caller's business.
+* A run hands out a number for one execution: two results of it that differ contradict each other. Rows that name no run
+  may be of any collector: that the later one counts of two is told, and is no damage.
 
-Source: collection.md §5.4, §5.4.1; cases RC-13, RC-20.
+Source: collection.md §5.4, §5.4.1, §20 (11); cases RC-13, RC-20.
 """
 
 from collections import Counter
@@ -15,6 +17,7 @@ from rollbook.errors import LedgerError
 from rollbook.ledger.manifest_store import LogSummary
 from rollbook.ledger.paths import RunPaths
 from rollbook.records.columns import PLANNED, unpacked_key
+from rollbook.records.identity import RolloutKey
 from rollbook.records.manifest import RunManifest
 from rollbook.records.place import File, Place
 from rollbook.records.standing import Standings
@@ -34,6 +37,7 @@ def contradictions(
         if not manifest.merged:
             yield from _of_other_runs(paths, manifest.run_id, standings)
         yield from _never_handed_out(paths, standings, manifest.unreserved)
+    yield from _disputed(paths, standings)
 
 
 def unplanned(paths: RunPaths, standings: Standings) -> Iterator[LedgerError]:
@@ -52,6 +56,50 @@ def unplanned(paths: RunPaths, standings: Standings) -> Iterator[LedgerError]:
             f"{place}: rollout {unpacked_key(number)} is not in the plan {paths.materialized_inputs.name}"
             f"{_more(sum(1 for _ in strangers), 'rollout')}; restore the files that belong together"
         )
+
+
+def told_of_doubles(paths: RunPaths, standings: Standings) -> Iterator[str]:
+    """Yield what is told of results that are there several times and contradict nothing."""
+    doubles = standings.doubles
+    unnamed = [seat for seat in doubles.disputed if not _names_run(standings, seat)]
+    if unnamed:
+        where, rollout, before = _double(paths, standings, min(unnamed))
+        yield (
+            f"{where}: rollout {rollout} has another result than at {before}, and the lines name no run"
+            f"{_more(len(unnamed) - 1, 'rollout')}; the later line of each counts: where that is wrong, keep the other"
+        )
+    alike = doubles.pairs.keys() - doubles.disputed
+    if alike:
+        where, rollout, before = _double(paths, standings, min(alike))
+        yield (
+            f"{where}: the result of rollout {rollout} is there already, at {before}"
+            f"{_more(len(alike) - 1, 'rollout')}; each counts once"
+        )
+
+
+def _disputed(paths: RunPaths, standings: Standings) -> Iterator[LedgerError]:
+    """Yield one error when an attempt of a run has results that differ."""
+    named = [seat for seat in standings.doubles.disputed if _names_run(standings, seat)]
+    if named:
+        where, rollout, before = _double(paths, standings, min(named))
+        attempt = standings.table.attempt(standings.doubles.pairs[min(named)][1])
+        yield LedgerError(
+            f"{where}: attempt {attempt} of rollout {rollout} has another result than at {before}"
+            f"{_more(len(named) - 1, 'rollout')}; restore the file. As it is, the later line counts, and a resume goes "
+            f"on {_ANYWAY}"
+        )
+
+
+def _names_run(standings: Standings, seat: int) -> bool:
+    """Whether both rows of the double at `seat` name a run."""
+    return all(standings.table.run_id(row) is not None for row in standings.doubles.pairs[seat])
+
+
+def _double(paths: RunPaths, standings: Standings, seat: int) -> tuple[str, RolloutKey, str]:
+    """Return where the later row of the double at `seat` is, its rollout, and where the earlier one is."""
+    earlier, later = standings.doubles.pairs[seat]
+    rollout = unpacked_key(standings.columns.seats.keys[seat])
+    return placed(paths, standings.table.place(later)), rollout, placed(paths, standings.table.place(earlier))
 
 
 def placed(paths: RunPaths, place: Place | None) -> str:

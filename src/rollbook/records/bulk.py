@@ -16,7 +16,8 @@ from typing import Final
 import msgspec
 
 from rollbook.records.attempts import ATTEMPT_BITS, MOST_SESSIONS
-from rollbook.records.columns import LOW, PLANNED, RolloutColumns
+from rollbook.records.columns import LOW, PLANNED, RolloutColumns, packed_key
+from rollbook.records.doubles import earlier_result
 from rollbook.records.identity import RUN_ID_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.place import File, Place
@@ -253,15 +254,17 @@ def fold_results(lines: Lines, standings: Standings, on_fault: OnFault, tokens: 
 def _add(
     standings: Standings, number: int, line: tuple[int, int, bytes], on_fault: OnFault, tokens: Tokens | None
 ) -> None:
-    """Fold one line that is not plain; whatever it says of tokens, it is a record all the same."""
+    """Fold one line that is not plain; whatever it says of tokens, which an attempt used once, it is a record."""
     offset, length, text = line
     try:
         record = read_row(text, File.RESULTS, Place(File.RESULTS, offset, length, number))
     except UNREADABLE as error:
         on_fault(number, error)
         return
+    columns = standings.columns
+    is_new = earlier_result(columns, standings.table, columns.seat(packed_key(record.key)), record) is None
     standings.add(record)
-    if tokens is not None:
+    if tokens is not None and is_new:
         with suppress(*UNREADABLE):
             tokens.add(USAGE_HEAD.decode(not_too_deep(text)))
 

@@ -25,7 +25,8 @@ class Coverage(msgspec.Struct, frozen=True):
     interrupted ones are not run again by themselves; `unplanned` rollouts left records and are in no plan.
     `failed_by_class` splits `failed` by the class of the failure that stands. `with_task` counts, by where they stand,
     rollouts that a resume would leave but for their task, whose repeats are scored together and are not all there.
-    `final_zeros` of the settled ones are a score of 0 by their producer's word: they are completed.
+    `final_zeros` of the settled ones are a score of 0 by their producer's word: they are completed. `disputed` are
+    those of any part of which one attempt has several results that differ.
     """
 
     planned: int
@@ -47,6 +48,7 @@ class Coverage(msgspec.Struct, frozen=True):
     unplanned: int = 0
     with_task: Mapping[str, int] = msgspec.field(default_factory=dict)
     final_zeros: int = 0
+    disputed: int = 0
 
     @property
     def settled_with_result(self) -> int:
@@ -95,6 +97,7 @@ def covered(
     with_task: Mapping[Disposition, int] = _NONE,
     *,
     final_zeros: int = 0,
+    disputed: int = 0,
 ) -> Coverage:
     """Return the coverage that `counts` come to; of `planned` rollouts, those that are not counted are untouched."""
     total = sum(counts.values())
@@ -119,6 +122,7 @@ def covered(
         unplanned=unplanned,
         with_task=_by_reason(with_task),
         final_zeros=final_zeros,
+        disputed=disputed,
     )
 
 

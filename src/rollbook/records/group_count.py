@@ -21,7 +21,7 @@ class GroupCount(msgspec.Struct):
 
     `with_task` counts, by where they stand, rollouts that run again for the sake of their task alone; the rewards that
     they have add up to `rewards_with_task`. `zeros` are the failures that their producer marks as a score of 0,
-    `final_zeros` those of them that are settled.
+    `final_zeros` those of them that are settled. Of `disputed` rollouts one attempt has results that differ.
     """
 
     agent: str | None
@@ -34,6 +34,7 @@ class GroupCount(msgspec.Struct):
     final_zeros: int = 0
     with_task: Counter[Disposition] = msgspec.field(default_factory=Counter)
     rewards_with_task: float = 0.0
+    disputed: int = 0
 
     def add(self, disposition: Disposition, table: RecordTable, row: int, count: int, rewards: float) -> None:
         """Count `count` rollouts that stand as `row` of `table` does, with the sum of their `rewards`."""
@@ -61,6 +62,7 @@ class GroupCount(msgspec.Struct):
         self.zeros += other.zeros
         self.final_zeros += other.final_zeros
         self.rewards_with_task += other.rewards_with_task
+        self.disputed += other.disputed
 
     def counters(self) -> tuple[Counter[Any], ...]:
         """Return what is counted by name."""
@@ -74,7 +76,8 @@ class GroupCount(msgspec.Struct):
     @property
     def coverage(self) -> Coverage:
         """Where the group's planned rollouts stand."""
-        return covered(self.dispositions, self.classes, None, 0, self.with_task, final_zeros=self.final_zeros)
+        named = {"final_zeros": self.final_zeros, "disputed": self.disputed}
+        return covered(self.dispositions, self.classes, None, 0, self.with_task, **named)
 
     @property
     def mean_reward(self) -> float | None:
@@ -130,10 +133,11 @@ def coverage_of(groups: Iterable[GroupCount], planned: int | None = None, unplan
     counts: Counter[Disposition] = Counter()
     classes: Counter[str] = Counter()
     with_task: Counter[Disposition] = Counter()
-    final_zeros = 0
+    final_zeros = disputed = 0
     for group in groups:
         counts.update(group.dispositions)
         classes.update(group.classes)
         with_task.update(group.with_task)
         final_zeros += group.final_zeros
-    return covered(counts, classes, planned, unplanned, with_task, final_zeros=final_zeros)
+        disputed += group.disputed
+    return covered(counts, classes, planned, unplanned, with_task, final_zeros=final_zeros, disputed=disputed)

@@ -27,6 +27,7 @@ NG_FAILURE_DELIVERY_KEY: Final = "_ng_failure_delivery"
 NG_FAILURE_EVIDENCE_KEY: Final = "_ng_failure_evidence"
 NG_FAILURE_EVENTS_KEY: Final = "_ng_failure_events"
 NG_FAILURE_ID_KEY: Final = "_ng_failure_id"
+REJUDGED_FAILURE_ID_KEY: Final = "_ng_rejudged_failure_id"
 NG_FAILURE_EVENTS_OMITTED_KEY: Final = "_ng_failure_events_omitted"
 NG_FAILURE_REPORT_KEYS: Final = (NG_FAILURE_EVENTS_KEY, NG_FAILURE_ID_KEY, NG_FAILURE_EVENTS_OMITTED_KEY)
 STATUS_FAILURE_KIND_KEY: Final = "failure_kind"

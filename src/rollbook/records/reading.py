@@ -60,6 +60,7 @@ class ResultHead(_Head, gc=False):
 
     reward: Any = None
     mask_sample: Any = None
+    rejudged: Any = msgspec.field(name=keys.REJUDGED_FAILURE_ID_KEY, default=None)
 
 
 class Usage(msgspec.Struct, gc=False):
@@ -157,7 +158,8 @@ def read_row(line: bytes, file: File, place: Place | None = None) -> Record:
         not_too_deep(line)
     if file is File.RESULTS:
         result = RESULT_HEAD.decode(line)
-        return _record(result, _result(result.reward, result.mask_sample), place)
+        judged_anew = isinstance(result.rejudged, str)
+        return _record(result, _result(result.reward, result.mask_sample), place, is_rejudgment=judged_anew)
     failure = _FAILURE.decode(line)
     _check_version(bytes(failure.typed))
     return _record(failure, _failure(failure), place)
@@ -169,7 +171,7 @@ def _check_version(typed: bytes) -> None:
         raise msgspec.ValidationError(f"a failure record of schema version {version!r}; this version reads 1")
 
 
-def _record(head: _Head, outcome: Outcome, place: Place | None) -> Record:
+def _record(head: _Head, outcome: Outcome, place: Place | None, *, is_rejudgment: bool = False) -> Record:
     return Record(
         RolloutKey(head.task, head.rollout),
         head.attempt or 0,
@@ -178,6 +180,7 @@ def _record(head: _Head, outcome: Outcome, place: Place | None) -> Record:
         _agent_in(bytes(head.agent_ref)),
         _text(head.server),
         place,
+        is_rejudgment,
     )
 
 

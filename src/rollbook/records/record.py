@@ -15,7 +15,7 @@ from rollbook.records.place import Place
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One line of the rollouts file or of the failures sidecar."""
+    """One line of the rollouts file or of the failures sidecar. `is_rejudgment`: it judges a saved answer anew."""
 
     key: RolloutKey
     attempt: int
@@ -24,3 +24,4 @@ class Record(msgspec.Struct, frozen=True):
     agent: str | None = None
     server: str | None = None
     place: Place | None = None
+    is_rejudgment: bool = False

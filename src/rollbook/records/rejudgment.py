@@ -23,7 +23,7 @@ from rollbook.records.row_identity import is_same_attempt
 
 COUNTS_AS_ZERO_ROW_KEY: Final = keys.NG_FAILURE_COUNTS_AS_ZERO_KEY
 NG_FAILURE_ID_KEY: Final = keys.NG_FAILURE_ID_KEY
-REJUDGED_FAILURE_ID_KEY: Final = "_ng_rejudged_failure_id"
+REJUDGED_FAILURE_ID_KEY: Final = keys.REJUDGED_FAILURE_ID_KEY
 REJUDGED_OBSERVATIONS_KEY: Final = "_ng_rejudged_failure_observations"
 REJUDGE_OPERATION_ID_KEY: Final = "_ng_rejudge_operation_id"
 RESULT_PREDECESSOR_PREFIX: Final = "result-sha256:"

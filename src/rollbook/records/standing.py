@@ -23,6 +23,7 @@ from rollbook.records.alike import alike_rollouts
 from rollbook.records.columns import PLANNED, RolloutColumns, packed, packed_key, unpacked_key
 from rollbook.records.coverage import Coverage
 from rollbook.records.disposition import DEFAULT_RULES, OWED, Disposition, Rules, disposition_of
+from rollbook.records.doubles import Doubles, count_disputed, earlier_result
 from rollbook.records.group_count import GroupCount, Groups, coverage_of
 from rollbook.records.identity import RolloutKey
 from rollbook.records.in_order import InOrder
@@ -80,6 +81,7 @@ class Standings:
         self.unreserved = 0
         self.first_unreserved: Record | None = None
         self.refused_attempts = 0
+        self.doubles = Doubles()
         self._reusing: set[int] = set()
 
     def plan(self, key: RolloutKey, agent: str | None = None, server: str | None = None) -> bool:
@@ -111,10 +113,13 @@ class Standings:
     def add(self, record: Record) -> Record:
         """Fold one record, and return it with the attempt number that it has."""
         seat = self.columns.seat(packed_key(record.key))
+        earlier = None if record.is_rejudgment else earlier_result(self.columns, self.table, seat, record)
         attempt = self._number(seat, record)
         record = renumbered(record, attempt)
         self._count(seat, record)
         row = self.table.append(record, attempt, self.columns.last[seat])
+        if earlier is not None:
+            self.doubles.note(self.table, seat, earlier, row)
         self.columns.last[seat] = row
         if self.columns.row[seat] == NO_ROW or supersedes(
             record, self.table.record(self.columns.row[seat], record.key)
@@ -363,6 +368,7 @@ class Standings:
             reward = self.table.rewards[row] if standing.disposition is Disposition.SCORED else 0.0
             group = groups.at(self.columns.group[seat], row, planned=standing.planned)
             group.add(standing.disposition, self.table, row, 1, reward)
+        count_disputed(self.doubles, self.columns, groups, of_plan_only=of_plan_only)
         if rules.group_scored:
             self._count_with_tasks(groups, rules)
         return groups.counts(), unplanned

@@ -60,7 +60,8 @@ class ScoreShare(msgspec.Struct, frozen=True):
     """What of a plan is in a mean, and what of the rest left a result.
 
     `scored` rollouts are in the mean by their own rewards, `imputed` ones count as zero by choice; `masked` and
-    `unscored` ones have a result that is not in it.
+    `unscored` ones have a result that is not in it. Of `disputed` ones, which are counted among the others, an attempt
+    has results that differ.
     """
 
     expected: int
@@ -68,16 +69,18 @@ class ScoreShare(msgspec.Struct, frozen=True):
     masked: int = 0
     unscored: int = 0
     imputed: int = 0
+    disputed: int = 0
 
     @property
     def is_whole(self) -> bool:
-        """Whether the whole plan is in the mean, by its own rewards."""
-        return self.scored >= self.expected and not self.imputed
+        """Whether the whole plan is in the mean, by its own rewards, and none of them is disputed."""
+        return self.scored >= self.expected and not self.imputed and not self.disputed
 
     def metrics(self) -> dict[str, int]:
         """Return the `coverage/*` numbers: expected = scored + masked + unscored + imputed + missing."""
         missing = self.expected - self.scored - self.masked - self.unscored - self.imputed
         others = {"masked": self.masked, "unscored": self.unscored, "imputed": self.imputed}
+        others["disputed"] = self.disputed
         return {
             "coverage/expected": self.expected,
             "coverage/scored": self.scored,
@@ -118,7 +121,7 @@ class CoverageReport(msgspec.Struct, frozen=True):
         `coverage/imputed` is there also where missing rollouts would count as zero and there is none.
         """
         of, imputed = self.coverage, sum(self.counted.values())
-        share = ScoreShare(of.planned, of.scored, of.masked, of.unscored, imputed).metrics()
+        share = ScoreShare(of.planned, of.scored, of.masked, of.unscored, imputed, of.disputed).metrics()
         chosen = {"coverage/imputed": imputed} if self.counting.missing else {}
         failed = {f"coverage/failed/{name}": count for name, count in of.failed_by_class.items()}
         return share | chosen | failed | self.retries.metrics()
@@ -138,7 +141,8 @@ def counts(coverage: Coverage, imputed: int = 0) -> JsonObject:
     """Return how many rollouts stand where, as the saved report says it.
 
     `exhausted`, `terminal`, `stopped` and `retryable` are parts of failed and missing; `stopped` are held for a
-    decision. `unplanned` ones left records and are in no plan: they are in no other number.
+    decision. `unplanned` ones left records and are in no plan: they are in no other number. Of `disputed` ones, which
+    stand among the others, one attempt has several results that differ.
     """
     return {
         "expected": coverage.planned,
@@ -146,6 +150,7 @@ def counts(coverage: Coverage, imputed: int = 0) -> JsonObject:
         "masked": coverage.masked,
         "unscored": coverage.unscored,
         "unplanned": coverage.unplanned,
+        "disputed": coverage.disputed,
         "failed": dict(coverage.failed_by_class),
         "missing": coverage.missing,
         "exhausted": coverage.exhausted,
@@ -211,7 +216,8 @@ def _coverage(standings: Standings, numbers: list[int], rules: Rules) -> Coverag
         if standing.disposition in FAILED_DISPOSITIONS and isinstance(outcome, Failed):
             classes[outcome.failure_class] += 1
             final_zeros += standing.disposition is Disposition.SETTLED and outcome.counts_as_zero
-    return covered(dispositions, classes, None, 0, final_zeros=final_zeros)
+    disputed = sum(standings.columns.seats.get(number) in standings.doubles.disputed for number in numbers)
+    return covered(dispositions, classes, None, 0, final_zeros=final_zeros, disputed=disputed)
 
 
 def _retries(standings: Standings, rules: Rules) -> Retries:

@@ -42,7 +42,7 @@ from rollbook.verbs.light_rows import (
     stamped,
 )
 from rollbook.verbs.metrics_file import ERROR_KEY, LOCALLY_KEY, NOTE_KEY, LocalEntry, some_at_a_time, write_metrics
-from rollbook.verbs.result_counts import result_counts, share_of
+from rollbook.verbs.result_counts import disputed_counts, result_counts, share_of
 
 T = TypeVar("T")
 
@@ -160,12 +160,16 @@ class _Entered(NamedTuple):
 
 def _entered(groups: Sequence[ServerResults], standings: Standings, serving: Serving, plan: Planned) -> list[_Entered]:
     labels = labels_of(groups)
-    counts = result_counts(standings, lambda agent, server: named_group(serving, agent, server)[0])
+
+    def named(agent: str | None, server: str | None) -> str:
+        return named_group(serving, agent, server)[0]
+
+    counts, disputed = result_counts(standings, named), disputed_counts(standings, named)
     return [
         _Entered(
             group,
             labels[group.server],
-            share_of(plan.rollouts(group.server), counts.get(group.server, {}), group.added),
+            share_of(plan.rollouts(group.server), counts.get(group.server, {}), group.added, disputed[group.server]),
         )
         for group in groups
     ]

@@ -10,7 +10,7 @@ Source: collection.md §6.2, §6.3, §10.4; cases RC-77, RC-81, RC-82, RC-84; ve
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Final, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from rollbook.errors import ConfigPathNotFoundError, NoRunError
+from rollbook.ledger.contradictions import told_of_doubles
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import plain_blocks
 from rollbook.records.blocks import fold_plan_blocks
@@ -87,16 +89,13 @@ def read_shards(
         except NoRunError:
             notes.append(f"{output} holds no rollout, and is passed over")
             continue
-        rules = (
-            msgspec.structs.replace(reading.rules, retry_terminal_timeouts=True)
-            if retry_terminal_timeouts
-            else reading.rules
-        )
+        rules = replace(reading.rules, retry_terminal_timeouts=True) if retry_terminal_timeouts else reading.rules
         faults = reading.faults
         shards.append(Shard(reading.paths, reading.history.standings, rules, is_damaged=bool(faults)))
         notes += [f"{fault.place}: {fault.what}" for fault in faults[:_DAMAGES_TOLD]]
         if len(faults) > _DAMAGES_TOLD:
             notes.append(f"{output}: {len(faults) - _DAMAGES_TOLD} more places are damaged; see gym eval status")
+        notes += told_of_doubles(reading.paths, reading.history.standings)
     if not shards:
         raise ConfigPathNotFoundError(f"none of the files holds a rollout: {', '.join(map(str, outputs[:3]))}")
     if inventory is not None:
@@ -238,9 +237,14 @@ class Aggregation:
         """Return metrics with what of the plan is in them, unless all of it is; a shared plan is told as a whole."""
         together = next(groups for groups in sharing(self.groups) if group in groups)
         standings = [shard.standings for shard in self._shards]
-        places = chain.from_iterable(zip(one.shards, one.rows, strict=True) for one in together)
         planned, imputed = sum(len(one.planned) for one in together), sum(self._imputed[one.name] for one in together)
-        return with_share(metrics, share_of(planned, counted_at(places, standings), imputed))
+        counts = counted_at(places_of(together), standings)
+        return with_share(metrics, share_of(planned, counts, imputed, self._disputed(places_of(together))))
+
+    def _disputed(self, places: Iterable[tuple[int, int]]) -> int:
+        """Return how many of the results at these places are of an attempt that has others which differ."""
+        disputed = [set(shard.standings.doubles.rows(shard.standings.columns)) for shard in self._shards]
+        return sum(row in disputed[shard] for shard, row in places) if any(disputed) else 0
 
     def reports(self, min_coverage: float | None) -> tuple[GroupReport, ...]:
         """Return what became of the rollouts of each group; of those that share a plan, together."""
@@ -254,7 +258,10 @@ class Aggregation:
             return ((zero.key, zero.at.one.reward) for zero in merge(*map(self._zeros_of, groups)))
 
         headline = group_headline(groups, self._shards, zeros, min_coverage)
-        coverage = summed(msgspec.structs.replace(found[group.name], unplanned=group.unplanned) for group in groups)
+        coverage = summed(
+            replace(found[group.name], unplanned=group.unplanned, disputed=self._disputed(places_of([group])))
+            for group in groups
+        )
         first = groups[0]
         return GroupReport(self._labels[first.name], first.name if first.is_served else None, coverage, *headline)
 
@@ -266,6 +273,11 @@ class Aggregation:
 
         """
         return write_merged(output, self.groups, self._shards, self._lines, at)
+
+
+def places_of(groups: Iterable[MetricsGroup]) -> Iterator[tuple[int, int]]:
+    """Yield (shard, row of its table) of each result of `groups`."""
+    return chain.from_iterable(zip(group.shards, group.rows, strict=True) for group in groups)
 
 
 def _of_one_shard(shards: "array[int]", rows: "array[int]") -> Iterator[tuple[int, "array[int]"]]:

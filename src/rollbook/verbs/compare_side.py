@@ -20,6 +20,7 @@ import msgspec
 
 from rollbook.compare.policy import REWARD
 from rollbook.compare.side import NOWHERE, SCORED, UNSCORED, At, Said, Side, short, state_of
+from rollbook.ledger.contradictions import told_of_doubles
 from rollbook.ledger.history import History, planned_lines
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.reader import scan_whole
@@ -101,6 +102,7 @@ def _notes(reading: Reading) -> Iterator[str]:
         yield f"damaged: {damage.place}: {damage.what}"
     if len(reading.faults) > _DAMAGE_NAMED:
         yield f"and {len(reading.faults) - _DAMAGE_NAMED} more damaged places; `gym eval status` names them"
+    yield from told_of_doubles(reading.paths, reading.history.standings)
 
 
 def _fill(side: Side, reading: Reading, values: FieldValues | None) -> None:

@@ -4,7 +4,7 @@ Rules:
 * Standing decides: of a rollout the result that stands is taken, and none that was superseded.
 * A failure that its producer marks as a score of 0 measures, as it does in every other score.
 * Without a plan, every rollout counts as planned that a record names.
-* A rollout that no plan holds, or that has two results of which neither says which is later, is refused.
+* A rollout that no plan holds, or one attempt of which has several results, is refused.
 
 Source: collection.md §4.9, §6.3, §9.4; cases RC-77, RC-81.
 """
@@ -139,21 +139,19 @@ class ProfiledRun:
         return ProfileError(f"{place}: rollout {unpacked_key(number)} is not among the inputs ({self.plan}): {why}")
 
     def refuse_doubles(self) -> None:
-        """Refuse results of one rollout of which nothing says which is the later one.
+        """Refuse several results of one attempt.
 
         Raises:
             ProfileError: there are such.
 
         """
         table = self.standings.table
-        for later, earlier in table.before.items():
-            both = isinstance(table.shape(later), Result) and isinstance(table.shape(earlier), Result)
-            numbered = table.run_id(later) is not None and table.attempt(later) != table.attempt(earlier)
-            if both and not numbered:
-                first, second = placed(self.paths, table.place(earlier)), placed(self.paths, table.place(later))
-                raise ProfileError(
-                    f"{second}: the rollout of {first} is there twice; every result is of another rollout"
-                )
+        for earlier, later in self.standings.doubles.pairs.values():
+            first, second = placed(self.paths, table.place(earlier)), placed(self.paths, table.place(later))
+            raise ProfileError(
+                f"{second}: the rollout of {first} is there twice; keep the right line in a copy of the file, and "
+                "name the copy with --rollouts and the plan with --inputs"
+            )
 
 
 class Zeros:

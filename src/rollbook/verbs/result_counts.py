@@ -50,7 +50,16 @@ def counted_at(places: Iterable[tuple[int, int]], standings: list[Standings]) ->
     return counts
 
 
-def share_of(planned: int, counts: Mapping[type, int], imputed: int) -> ScoreShare:
+def disputed_counts(standings: Standings, named: Named) -> Counter[str]:
+    """Return how many rollouts are disputed, by whose result stands of each."""
+    table, counts = standings.table, Counter[str]()
+    for row in standings.doubles.rows(standings.columns):
+        _, agent, server = table.sources[table.origins[row]]
+        counts[named(agent, server)] += 1
+    return counts
+
+
+def share_of(planned: int, counts: Mapping[type, int], imputed: int, disputed: int = 0) -> ScoreShare:
     """Return what of so many planned rollouts is in the mean."""
     scored, masked = counts.get(Scored, 0), counts.get(Masked, 0)
-    return ScoreShare(planned, scored, masked, sum(counts.values()) - scored - masked, imputed)
+    return ScoreShare(planned, scored, masked, sum(counts.values()) - scored - masked, imputed, disputed)

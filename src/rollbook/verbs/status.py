@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from rollbook.config.attempt_cap import max_rollout_attempts
 from rollbook.errors import LedgerError, NoRunError
-from rollbook.ledger.contradictions import manifest_gone, unplanned
+from rollbook.ledger.contradictions import manifest_gone, told_of_doubles, unplanned
 from rollbook.ledger.history import History, check_plan, prefixes, read_history
 from rollbook.ledger.lock import holder_of
 from rollbook.ledger.manifest_store import SessionLog
@@ -265,6 +265,7 @@ def _notes(reading: Reading) -> Iterator[str]:
         yield "the folder was taken up from a collector that writes no manifest"
     elif reading.history.manifest is not None and (others := reading.history.run_ids[None]):
         yield f"{others} record{'s' * (others > 1)} name{'s' * (others == 1)} no run: another collector went on with it"
+    yield from told_of_doubles(reading.paths, reading.history.standings)
     yield from map(str, reading.history.manifest.approvals if reading.history.manifest else ())
     torn = reading.paths.output.parent.glob(f"{reading.paths.output.stem}*.torn")
     yield from (f"bytes that were never committed are kept in {path}" for path in sorted(torn))

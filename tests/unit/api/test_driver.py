@@ -147,6 +147,7 @@ class OpenRun:
         self.request = EvaluationRequest(settings(tmp_path, name), CONFIG)
         self.deployment = self.run = self
         self.global_config_dict = CONFIG
+        self.notes = []
 
 
 def test_what_a_driver_wrote_is_what_stands_and_the_rest_is_owed(module, tmp_path):
