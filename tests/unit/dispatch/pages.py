@@ -35,10 +35,10 @@ class InWriting:
 
 
 class Pages:
-    """Where every call of a ledger is kept in order; any of them can be held back, or made to fail."""
+    """Where every call of a ledger that came to an end is kept; any of them can be held back, or made to fail."""
 
     def __init__(self):
-        self.calls = []
+        self.calls, self.asked = [], []
         self.endings = []
         self.numbers = {}
         self.gates = {}
@@ -50,6 +50,7 @@ class Pages:
         return self.gates[name]
 
     async def _commit(self, name, *told):
+        self.asked.append(name)
         self.begun[name].set()
         await asyncio.sleep(0)
         if name in self.gates:

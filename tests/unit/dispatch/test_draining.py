@@ -201,3 +201,27 @@ async def test_a_drain_at_any_moment_of_a_reservation_sends_all_of_an_attempt_or
     assert set(run.pages.written) == sent
     assert not sent & refused
     assert run.dispatcher.ceilings.in_flight == 0
+
+
+@pytest.mark.parametrize("told", ["refused", "cut", "unsent"])
+async def test_what_a_lane_tells_of_its_attempt_is_told_once_however_it_is_cancelled_meanwhile(told):
+    run = Run(to_servers("env"), lanes=1, retry_for=600.0)
+    reserving = run.pages.hold("reserve")
+    call = "cut" if told == "cut" else "refused"
+    telling = run.pages.hold(call)
+    await settled()
+    if told == "unsent":
+        run.stop.drain("enough")
+    reserving.set()
+    await settled()
+    if told == "refused":
+        run.desk.out[0].answer(BUSY)
+    elif told == "cut":
+        run.dispatcher.flights.find(RolloutKey(0, 0)).give_up(GivenUp.RUN_AGAIN, "asked for")
+    await run.pages.begun[call].wait()
+    run.task.cancel()
+    await settled()
+    telling.set()
+    await asyncio.gather(run.task, return_exceptions=True)
+    assert [name for name in run.pages.asked if name in {"refused", "cut"}] == [call]
+    assert [name for name, *_ in run.pages.told("refused", "cut")] == [call]

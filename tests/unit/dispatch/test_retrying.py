@@ -106,8 +106,9 @@ async def test_a_wait_is_no_longer_than_what_is_left_of_the_time():
     assert len(patient.script.sent) == 2
 
 
-async def test_a_server_that_asks_for_more_time_than_is_left_is_not_asked_again_and_its_refusal_stands():
-    patient = Patient(Reply(503, b"", {"retry-after": "3600"}), retry_for=60.0)
+@pytest.mark.parametrize("asked", ["61", "3600"])
+async def test_a_server_that_asks_for_more_time_than_is_left_is_not_asked_again_and_its_refusal_stands(asked):
+    patient = Patient(Reply(503, b"", {"retry-after": asked}), retry_for=60.0)
     await finished(patient.run)
     assert len(patient.script.sent) == 1
     assert patient.pages.written == [(0, 0)]
