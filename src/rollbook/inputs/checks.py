@@ -69,9 +69,10 @@ class RowChecks(msgspec.Struct):
             )
 
     def _look_at_prompt(self, source: SourceRow) -> None:
-        if is_materialized(source.row) or self.prompt_is_filled_in:
+        block = source.row.get(RESPONSES_CREATE_PARAMS_KEY)
+        if is_materialized(source.row) or (self.prompt_is_filled_in and block is None):
             return
-        if not isinstance(source.row.get(RESPONSES_CREATE_PARAMS_KEY), dict):
+        if not isinstance(block, dict):
             self._without_prompt.append(source.place)
 
     def _look_at_ids(self, source: SourceRow) -> None:

@@ -50,7 +50,13 @@ def load_prompt_config(path: str | Path) -> PromptConfig:
     try:
         return PromptConfig.model_validate(plain_yaml(found.read_text(encoding="utf-8")))
     except (yaml.YAMLError, ValidationError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{found}: not a prompt template with `user` and, perhaps, `system`: {error}") from error
+        said = _in_a_line(error) if isinstance(error, ValidationError) else error
+        raise ConfigError(f"{found}: not a prompt template with `user` and, perhaps, `system`: {said}") from error
+
+
+def _in_a_line(error: ValidationError) -> str:
+    details = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(": ".join((*map(str, detail["loc"]), detail["msg"])) for detail in details)
 
 
 def fill_prompt(config: PromptConfig, row: JsonMapping) -> list[JsonObject]:

@@ -16,7 +16,14 @@ def test_an_empty_input_list_is_legal():
 
 
 def test_a_template_lifts_the_need_of_a_prompt():
-    assert len(check([{"q": 1}], prompt_is_filled_in=True)) == 1
+    for block in ({}, {"responses_create_params": None}, {"responses_create_params": {"temperature": 1}}):
+        assert len(check([{"q": 1} | block], prompt_is_filled_in=True)) == 1
+
+
+@pytest.mark.parametrize("block", ["gpt", [{"role": "user"}], False, 0])
+def test_a_template_takes_the_place_of_no_block_that_says_something_else(block):
+    with pytest.raises(InputError, match=r"`responses_create_params` is missing or no object in: row 1"):
+        check([{"q": 1}, {"q": 2, "responses_create_params": block}], prompt_is_filled_in=True)
 
 
 def test_an_episode_task_needs_no_prompt_block():

@@ -63,6 +63,26 @@ def test_a_template_file_that_is_none_is_named(tmp_path, text):
         load_prompt_config(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("system: only", "user: Field required"),
+        (
+            "user: x\nuser_template: y\nsystem: 5",
+            "system: Input should be a valid string; user_template: Extra inputs are",
+        ),
+        ("", "Input should be a valid dictionary"),
+    ],
+)
+def test_what_a_template_file_lacks_is_told_in_a_line(tmp_path, text, said):
+    path = tmp_path / "prompt.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as error:
+        load_prompt_config(path)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 def test_a_template_is_looked_for_under_the_search_roots(tmp_path, monkeypatch):
     (tmp_path / "prompt.yaml").write_text("user: '{q}'")
     monkeypatch.setenv("ROLLBOOK_EXTRA_ROOTS", str(tmp_path))
