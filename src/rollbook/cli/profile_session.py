@@ -2,7 +2,8 @@
 
 Rules:
 * A condition is read before any file is.
-* What is damaged is told on standard error, and the rest is profiled if it is complete without it.
+* What is damaged is told on standard error, and the rest is profiled if it is complete without it; the exit code is 5
+  then, as that of a status is.
 """
 
 import gc
@@ -15,6 +16,7 @@ import click
 
 from rollbook.cli.run_outputs import runs_named
 from rollbook.cli.terminal import note, say, say_json
+from rollbook.records.run_status import DONE, VIOLATED
 from rollbook.report.profile_text import profile_json, profile_text
 from rollbook.scoring.profile_filter import parsed
 from rollbook.verbs.profile import profile
@@ -40,8 +42,8 @@ class Asked:
     as_json: bool = False
 
 
-def show_profile(asked: Asked) -> None:
-    """Profile the runs and print what it came to.
+def show_profile(asked: Asked) -> int:
+    """Profile the runs, print what it came to, and return the exit code.
 
     Raises:
         click.UsageError: it is not said which runs, or where the profile of several goes.
@@ -69,6 +71,7 @@ def show_profile(asked: Asked) -> None:
         say_json(profile_json(came_to))
     else:
         say(profile_text(came_to))
+    return VIOLATED if came_to.damage else DONE
 
 
 def _runs(asked: Asked) -> list[ProfiledRun]:

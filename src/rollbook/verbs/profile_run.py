@@ -192,7 +192,7 @@ def run_at(output: Path) -> ProfiledRun:
     """
     reading = read_run(output)
     plan = reading.paths.materialized_inputs
-    damage = tuple(f"{one.place}: {one.what}" for one in reading.damage)
+    damage = tuple(f"{one.place}: {one.what}" for one in reading.faults)
     found = plan if plan.exists() else None
     return ProfiledRun(reading.paths, found, reading.history.standings, damage, reading.rules)
 

@@ -97,3 +97,28 @@ def test_a_companion_names_its_run(run, capsys):
     for companion in ("r_materialized_inputs.jsonl", "r_reward_profiling.jsonl", "r_agent_metrics.json"):
         assert exit_code_of(["eval", "profile", str(run.parent / companion)]) == 0
         assert f"Profile of {run}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flag", [[], ["--json"]])
+def test_a_profile_over_damage_is_made_names_the_place_and_ends_with_5(run, capsys, flag):
+    run.write_text(run.read_text() + "{broken\n")
+    assert exit_code_of(["eval", "profile", str(run), *flag]) == 5
+    said = capsys.readouterr()
+    assert f"Damaged: {run}:13" in said.err
+    assert (run.parent / "r_reward_profiling.jsonl").exists()
+    assert not flag or [one.startswith(f"{run}:13: ") for one in json.loads(said.out)["damage"]] == [True]
+
+
+def test_results_that_lie_alone_are_not_damaged_for_that(run, capsys):
+    (run.parent / "r_materialized_inputs.jsonl").unlink()
+    assert exit_code_of(["eval", "profile", str(run)]) == 0
+    assert "There are no materialized inputs" in capsys.readouterr().out
+
+
+def test_a_run_of_the_same_files_given_by_name_ends_with_5_over_damage_too(run, tmp_path, capsys):
+    plan = tmp_path / "plan.jsonl"
+    plan.write_bytes((run.parent / "r_materialized_inputs.jsonl").read_bytes())
+    run.write_text(run.read_text() + "{broken\n")
+    words = ["--inputs", str(plan), "--rollouts", str(run), "--output", str(tmp_path / "p.jsonl")]
+    assert exit_code_of(["eval", "profile", *words]) == 5
+    assert f"{run}:13" in capsys.readouterr().err
