@@ -13,7 +13,10 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from rollbook.api.direct_errors import DirectCallError
+from rollbook.config.collection import E2ERolloutCollectionConfig, RolloutCollectionConfig
+from rollbook.config.settings import settings_from
 
+Collection = RolloutCollectionConfig | E2ERolloutCollectionConfig
 Rows = Iterable[dict[str, Any]]
 
 
@@ -92,3 +95,19 @@ def checked_config(given: DictConfig | Mapping[str, Any]) -> DictConfig:
     if not isinstance(given, Mapping):
         raise DirectCallError(f"global_config_dict must be a configuration; found {type(given).__name__}")
     return OmegaConf.create(dict(given))
+
+
+def checked_settings(config: object) -> Collection:
+    """Return settings of a collection, held to their rules once more: they may have been changed since they were made.
+
+    Raises:
+        DirectCallError: settings of something else, or none.
+        ConfigError: options that do not fit.
+
+    """
+    if not isinstance(config, Collection):
+        found = type(config).__name__
+        raise DirectCallError(
+            f"config must be a RolloutCollectionConfig or an E2ERolloutCollectionConfig; found {found}"
+        )
+    return settings_from(type(config), {name: getattr(config, name) for name in config.model_fields_set})

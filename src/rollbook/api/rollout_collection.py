@@ -17,7 +17,15 @@ from typing import Any
 from omegaconf import DictConfig
 from pydantic import ValidationError
 
-from rollbook.api.arguments import Rows, checked_config, checked_ids, checked_rows, checked_server, checked_switches
+from rollbook.api.arguments import (
+    Rows,
+    checked_config,
+    checked_ids,
+    checked_rows,
+    checked_server,
+    checked_settings,
+    checked_switches,
+)
 from rollbook.api.direct_call import DirectCall, Pacing, reached
 from rollbook.api.direct_errors import DirectCallError
 from rollbook.api.direct_request import DirectRequest
@@ -25,6 +33,7 @@ from rollbook.api.direct_rollouts import Evidence, Handover
 from rollbook.api.direct_rows import DirectRow, RunNaming
 from rollbook.api.direct_sending import MOST_SENDS
 from rollbook.api.evaluation import evaluate
+from rollbook.api.logged import logged
 from rollbook.api.preparation import end_to_end
 from rollbook.api.request import EvaluationRequest, ServeMode
 from rollbook.api.row_results import RowResults
@@ -286,21 +295,22 @@ class RolloutCollectionHelper:
         """Collect against running servers, and return the results in (task, rollout) order.
 
         Settings that name a split have its declared data sets made ready, and this process serve: what they do not say
-        of the collection, the configuration does.
+        of the collection, the configuration does. Settings that were changed since they were made are checked again.
 
-        With `retain_results_in_memory` off the list is empty and the results are on disk alone.
+        With `retain_results_in_memory` off the list is empty and the results are on disk alone. What a person should
+        know of the run is logged.
 
         Raises:
             ConfigError: rows or settings that cannot be run; nothing was sent.
             RunError: a run that ended without what it promised; what was collected is on disk.
 
         """
-        cfg = get_global_config_dict()
-        if isinstance(config, RolloutCollectionConfig):
-            request = EvaluationRequest(config, cfg, ServeMode.NONE)
+        checked, cfg = checked_settings(config), get_global_config_dict()
+        if isinstance(checked, RolloutCollectionConfig):
+            request = EvaluationRequest(checked, cfg, ServeMode.NONE, logged)
         else:
-            settings, preparation = end_to_end(cfg, config)
-            request = EvaluationRequest(settings, cfg, preparation=preparation)
+            settings, preparation = end_to_end(cfg, checked)
+            request = EvaluationRequest(settings, cfg, observe=logged, preparation=preparation)
         result = await evaluate(request)
         if not request.settings.retain_results_in_memory or "rollouts" not in result.files:
             return []
