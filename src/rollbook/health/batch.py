@@ -42,6 +42,7 @@ class Batch(msgspec.Struct, array_like=True):
     tasks: bytes
     rollouts: bytes
     stages: bytes
+    attempts: bytes
     flagged: bytes
     unobserved: bytes
     marks: bytes
@@ -53,12 +54,13 @@ class Batch(msgspec.Struct, array_like=True):
 class Columns:
     """The columns of a batch in the making, or of all batches of a run."""
 
-    __slots__ = ("flagged", "lengths", "marks", "rollouts", "stages", "tasks", "unobserved")
+    __slots__ = ("attempts", "flagged", "lengths", "marks", "rollouts", "stages", "tasks", "unobserved")
 
     def __init__(self) -> None:
         self.tasks: array[int] = array("Q")
         self.rollouts: array[int] = array("Q")
         self.stages: array[int] = array("q")
+        self.attempts: array[int] = array("I")
         self.flagged: array[int] = array("H")
         self.unobserved: array[int] = array("H")
         self.marks: array[int] = array("B")
@@ -73,6 +75,7 @@ class Columns:
         self.tasks.append(task)
         self.rollouts.append(examined.rollout)
         self.stages.append(NO_STAGE if examined.stage is None else examined.stage)
+        self.attempts.append(examined.attempt)
         self.flagged.append(examined.flagged)
         self.unobserved.append(examined.unobserved)
         marks = SOUND * examined.is_sound | BOUND * examined.is_bound | SUCCESS * examined.has_success

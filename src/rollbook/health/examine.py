@@ -41,6 +41,7 @@ class Examined(msgspec.Struct, frozen=True):
     task: int | None = None
     rollout: int = 0
     stage: int | None = None
+    attempt: int = 0
     rollout_id: str | None = None
     findings: tuple[Finding, ...] = ()
     unobserved: int = 0
@@ -74,6 +75,7 @@ def examine(line: bytes, ignored: int, tally: Tally, looks: Sequence[tuple[str, 
         task=seen.task,
         rollout=seen.rollout,
         stage=seen.stage,
+        attempt=seen.attempt,
         rollout_id=seen.rollout_id,
         findings=tuple(finding for finding in findings if not BIT[finding.check] & ignored),
         unobserved=unobserved & ~ignored,

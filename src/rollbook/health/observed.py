@@ -25,6 +25,7 @@ from rollbook.health.trajectory import (
     read_capture,
     read_trajectory,
 )
+from rollbook.records.identity import ATTEMPT_INDEX_KEY_NAME, MOST_ATTEMPTS, RUN_ID_KEY
 from rollbook.records.keys import NG_FAILURE_CLASS_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.scoring.run_timing import TIMEOUT_KINDS
@@ -51,6 +52,8 @@ class _Row(msgspec.Struct):
     task: Any = msgspec.field(name="_ng_task_index", default=None)
     rollout: Any = msgspec.field(name="_ng_rollout_index", default=None)
     stage: Any = msgspec.field(name="stage_index", default=None)
+    attempt: Any = msgspec.field(name=ATTEMPT_INDEX_KEY_NAME, default=None)
+    run_id: Any = msgspec.field(name=RUN_ID_KEY, default=None)
     rollout_id: Any = msgspec.field(name="_ng_rollout_id", default=None)
     policy_model: Any = msgspec.field(name="ng_policy_model_server", default=None)
     failure_class: Any = msgspec.field(name=NG_FAILURE_CLASS_KEY, default=None)
@@ -159,6 +162,12 @@ class Observed:
     def stage(self) -> int | None:
         """The stage of a multi-stage rollout."""
         return _index(self.row.stage)
+
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt; 0 as well where the record names no run, which alone hands out numbers."""
+        named = isinstance(self.row.run_id, str) and bool(self.row.run_id)
+        return min(_index(self.row.attempt) or 0, MOST_ATTEMPTS) if named else 0
 
     @property
     def rollout_id(self) -> str | None:

@@ -3,6 +3,7 @@
 Rules:
 * In the order of task, rollout and stage, copies in the order of the files: the reports do not depend on who examined
   which record, or when.
+* Copies are records of one attempt; of several attempts the latest is the repeat, and the others are history.
 * Memory holds columns; lines and task entries go out as they come.
 
 Source: collection.md §7.1-§7.3.
@@ -100,9 +101,16 @@ class Reduction:
         return self.counts
 
     def _repeats(self, places: Iterator[int], line: Write) -> Iterator[Repeat]:
-        for _, copies in groupby(places, key=self._identity):
-            same = list(copies)
-            yield one_repeat([self._repeat(place, len(same), line) for place in same])
+        for _, records in groupby(places, key=self._identity):
+            first, *others = records
+            yield self._settled([first, *others], line) if others else self._repeat(first, 1, line)
+
+    def _settled(self, places: list[int], line: Write) -> Repeat:
+        """Return the repeat that several records are of: what its latest attempt says."""
+        attempts = [self._columns.attempts[place] for place in places]
+        copies, latest = Counter(attempts), max(attempts)
+        repeats = [self._repeat(place, copies[at], line) for place, at in zip(places, attempts, strict=True)]
+        return one_repeat([repeat for repeat, at in zip(repeats, attempts, strict=True) if at == latest])
 
     def _identity(self, place: int) -> tuple[int, int]:
         return self._columns.rollouts[place], self._columns.stages[place]

@@ -60,6 +60,24 @@ def test_every_copy_of_a_repeat_is_flagged_and_the_repeat_counts_once():
     assert tasks["0"] | {"flags": []} == {"repeats": 2, "healthy": 1, "unhealthy": 1, "unobserved": 0, "flags": []}
 
 
+def attempt(number, record):
+    return record | {"_ng_run_id": "r", "_ng_attempt_index": number}
+
+
+def test_a_result_whose_place_a_later_attempt_took_is_no_copy_and_says_nothing_of_the_repeat():
+    lines, tasks, _ = reduced([attempt(0, unwell()), attempt(2, row()), attempt(1, unwell())])
+    found = [[finding["check"] for finding in verdict["findings"]] for verdict in lines]
+    assert [checks.count("rollout_duplicate_identity") for checks in found] == [0, 0, 0]
+    assert tasks["0"]["healthy"] == tasks["0"]["repeats"] == 1
+
+
+def test_two_results_of_one_attempt_are_copies_and_a_number_counts_only_in_a_named_run():
+    lines, _, _ = reduced([attempt(1, row()), attempt(1, row()), attempt(0, row())])
+    assert [len(verdict["findings"]) for verdict in lines] == [1, 1, 0]
+    lines, _, _ = reduced([row(_ng_attempt_index=0), row(_ng_attempt_index=1)])
+    assert [len(verdict["findings"]) for verdict in lines] == [1, 1]
+
+
 def test_the_same_repeat_of_another_stage_is_no_copy():
     _, _, health = reduced([row(0, 0, stage_index=0), row(0, 0, stage_index=1)])
     assert health.counts.verdicts == Counter({HEALTHY: 2})
