@@ -20,6 +20,8 @@ from rollbook.inputs.skills import load_skills
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.run import Run
 from rollbook.ledger.writer import Durability
+from rollbook.plan.directory import Directory
+from rollbook.plan.environment_routes import EnvironmentRoutes
 from rollbook.plan.options import PlanOptions, RoutingMode
 from rollbook.records.event import Observe
 from rollbook.records.json_values import JsonObject
@@ -89,8 +91,8 @@ def _part(shard: str | None) -> tuple[int, int] | None:
     return int(number), int(parts)
 
 
-def plan_options(settings: RolloutCollectionConfig, only_agent: str | None) -> PlanOptions:
-    """Return how the settings turn source rows into rollouts."""
+def plan_options(settings: RolloutCollectionConfig, directory: Directory) -> PlanOptions:
+    """Return how the settings turn source rows into rollouts for the deployment that `directory` knows."""
     return PlanOptions(
         agent_map=settings.agent_map or {},
         fan_out={name: tuple(agents) for name, agents in (settings.fan_out or {}).items()},
@@ -100,10 +102,10 @@ def plan_options(settings: RolloutCollectionConfig, only_agent: str | None) -> P
         skills_ref=_skills_ref(settings),
         routing=RoutingMode(settings.environment_routing_mode),
         environment_server=settings.environment_server_name,
-        environment_routes=settings.environment_server_routes,
+        environment_routes=EnvironmentRoutes(directory.config, settings.environment_server_routes),
         limit=settings.limit,
         part=_part(settings.task_shard),
-        only_agent=only_agent,
+        only_agent=directory.only_agent,
     )
 
 

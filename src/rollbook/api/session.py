@@ -120,7 +120,7 @@ class Session:
             self.notes.append(f"nothing to resume at {self.run.paths.output}; the run starts afresh")
         if not settings.overwrite:
             self.run.refuse_existing(resuming=settings.resume_from_cache)
-        expansion = Expansion(plan_options(settings, self.directory.only_agent))
+        expansion = Expansion(plan_options(settings, self.directory))
         named: dict[tuple[str | None, str | None], None] = {}
         if settings.group_scored:
             refuse_interleaved(interleave=settings.interleave_repeats)
@@ -199,7 +199,7 @@ class Session:
             self.run.forget_metrics()
 
     def _fresh_rows(self) -> Iterable[JsonObject]:
-        return self._rows(Expansion(plan_options(self.request.settings, self.directory.only_agent)))
+        return self._rows(Expansion(plan_options(self.request.settings, self.directory)))
 
     def _repairs(self) -> Iterator[TailRepair]:
         """Mend the ends of files; a plan that a manifest describes is judged by its digest instead."""

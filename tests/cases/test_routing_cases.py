@@ -1,0 +1,78 @@
+"""Where a run's rows go, by what the command says and by what the deployment's own configuration says."""
+
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from omegaconf import OmegaConf
+
+from cases.played import called, strict
+from rollbook.api.direct_rows import direct_rows
+from rollbook.plan.directory import Directory
+from stub import AGENT, ENVIRONMENT, Stub, lines, serving
+
+EPISODES = [
+    {"task_id": {"taskset": "sums", "task_id": str(n)}, "task_input": {"n": n}} | more
+    for n, more in enumerate([{}, {"agent_ref": {"name": AGENT}}])
+]
+
+
+def answer(request):
+    """Answer an episode; fail task 0 at its first attempt."""
+    episode = request["episode_id"]
+    if episode == {"rollout_id": "0-0", "attempt": 0}:
+        return web.Response(status=500, text="no")
+    named = {"episode_id": episode, "task_id": request["task"]["task_id"]}
+    return web.json_response(named | {"result": {"reward": 1.0}, "failure": None})
+
+
+@pytest.fixture
+def stub(monkeypatch):
+    """A deployment of two environment servers that routes one taskset."""
+    plain = Stub.config
+
+    def config(self):
+        whole = plain(self)
+        return whole | {"second": whole[ENVIRONMENT], "environment_server_routes": {"sums": "second"}}
+
+    monkeypatch.setattr(Stub, "config", config)
+    with serving(answer) as running:
+        yield running
+
+
+def run(folder: Path, stub: Stub, *words: str):
+    source, output = folder / "in.jsonl", folder / "out" / "r.jsonl"
+    source.write_bytes(lines(EPISODES))
+    said = called(
+        ["eval", "run", "--no-serve", "--retry-for", "0", "-i", str(source), "-o", str(output), *words, *stub.overrides]
+    )
+    return said, output
+
+
+def servers(output: Path) -> list[str]:
+    return [strict(line)["_ng_environment_server"] for line in output.read_bytes().splitlines()]
+
+
+def asked(stub: Stub) -> list[tuple[str, int]]:
+    return [(one["episode_id"]["rollout_id"], one["episode_id"]["attempt"]) for one in stub.requests]
+
+
+def test_a_run_goes_by_the_routes_of_the_deployment_as_a_direct_call_does(tmp_path, stub):
+    said, output = run(tmp_path, stub)
+    assert (said.code, servers(output)) == (3, ["second"]), said.text
+    rows = [row | {"_ng_rollout_id": str(number)} for number, row in enumerate(EPISODES)]
+    direct = direct_rows(rows, Directory(OmegaConf.create(stub.config())))
+    assert [row.rollout.server for row in direct] == ["second", "second"]
+
+
+def test_a_route_of_the_command_goes_before_that_of_the_deployment(tmp_path, stub):
+    _, output = run(tmp_path, stub, f"++environment_server_routes.sums={ENVIRONMENT}")
+    assert servers(output) == [ENVIRONMENT]
+
+
+@pytest.mark.parametrize("words", [[], ["++environment_server_routes.sums=second"]])
+def test_a_resume_sends_the_same_rollout_to_the_same_server_whoever_names_the_route(tmp_path, stub, words):
+    assert run(tmp_path, stub)[0].code == 3
+    said, output = run(tmp_path, stub, "--resume", *words)
+    assert (said.code, servers(output)) == (0, ["second", "second"]), said.text
+    assert sorted(asked(stub)) == [("0-0", 0), ("0-0", 1), ("1-0", 0)]
