@@ -214,10 +214,11 @@ class _Evaluation:
         return self._covered
 
     def _save_coverage(self) -> None:
-        """Write what became of every rollout; a run is not worth less because that cannot be written."""
+        """Write what became of every rollout where the run is still ours; it is not worth less without."""
         try:
+            self._session.run.lock.check()
             write_coverage(self._paths.coverage, self._coverage_report(), self._counting, self._settings.min_coverage)
-        except OSError as error:
+        except (OSError, LedgerError) as error:
             self._session.notes.append(f"the coverage report could not be written: {error}")
 
     async def _concluded(self, coverage: Coverage, sent: int, status: StatusFile) -> EvaluationResult:

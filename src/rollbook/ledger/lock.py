@@ -121,7 +121,7 @@ class RunLock:
         except OSError as error:
             raise LedgerError(
                 f"{self._path}: the lock of this run can no longer be read: {error.strerror}; nothing more is written. "
-                "Go on with --resume"
+                "Put its folder back if it was moved or removed, and go on with --resume"
             ) from error
         if holder is None or holder.token != self.token:
             raise LedgerError(

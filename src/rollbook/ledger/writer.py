@@ -8,7 +8,7 @@ Rules:
 * A row that cannot be written as JSON becomes a failure that keeps what could be kept; it never corrupts a line.
 * NaN and infinities are no JSON: in a payload they are written as null, and a reward that is one is a failure.
 * An I/O error, or a token that is no longer ours, fails what was waiting and what comes after; what was acknowledged
-  stays.
+  stays. So does a file that is no longer where it was: what is written to it then is in no run.
 
 Source: collection.md §1.6, §1.7, §4.1, §4.2, §5.4.2, §5.5.
 """
@@ -17,6 +17,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, Final, Self
@@ -26,6 +27,7 @@ import msgspec
 from rollbook.clock import Clock
 from rollbook.errors import LedgerError
 from rollbook.ledger.handed import Commit, Handed
+from rollbook.ledger.lock_file import again_if_stale
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.saved_line import SavedLine, saved_line
 from rollbook.ledger.whole_file import sync_folder
@@ -65,6 +67,29 @@ class _Waiting(msgspec.Struct):
         return bool(self.reserved or self.events or any(self.rows.values()))
 
 
+class _Open(msgspec.Struct, frozen=True):
+    """A file that is appended to, and which file stood at its path when it was opened."""
+
+    path: Path
+    handle: BinaryIO
+    opened: os.stat_result
+
+    def refuse_gone(self) -> None:
+        """Make sure that its path still leads to it.
+
+        Raises:
+            LedgerError: it does not.
+
+        """
+        with suppress(FileNotFoundError):
+            if os.path.samestat(self.opened, again_if_stale(self.path.stat)):
+                return
+        raise LedgerError(
+            f"{self.path} was moved, removed or replaced while this run wrote to it; nothing more is written. "
+            "Put it back and go on with --resume"
+        )
+
+
 class WriterOptions(msgspec.Struct, frozen=True):
     """How a run is written. `may_write` raises when somebody else took the run over."""
 
@@ -82,8 +107,8 @@ class Writer:
         self._clock = clock
         self._opened = clock.monotonic()
         self._options = options or WriterOptions()
-        self._log: BinaryIO | None = None
-        self._rows: dict[File, BinaryIO] = {}
+        self._log: _Open | None = None
+        self._rows: dict[File, _Open] = {}
         self._sizes: dict[File, int] = {}
         self._waiting: _Waiting
         self._taken: _Waiting | None = None
@@ -109,7 +134,7 @@ class Writer:
         finally:
             for file in (self._log, *self._rows.values()):
                 if file is not None:
-                    file.close()
+                    file.handle.close()
         if error_type is None and self._options.durability is Durability.OFF:
             self._refuse_when_broken()
 
@@ -242,10 +267,10 @@ class Writer:
 
     def _open(self) -> None:
         self._paths.output.parent.mkdir(parents=True, exist_ok=True)
-        self._log = append_to(self._paths.manifest_log)
+        self._log = _opened(self._paths.manifest_log)
         for file, path in ((File.FAILURES, self._paths.failures), (File.RESULTS, self._paths.output)):
-            self._rows[file] = append_to(path)
-            self._sizes[file] = path.stat().st_size
+            self._rows[file] = _opened(path)
+            self._sizes[file] = self._rows[file].opened.st_size
         sync_folder(self._paths.output.parent)
 
     def _commit(self, batch: _Waiting) -> None:
@@ -253,10 +278,13 @@ class Writer:
         self._options.may_write()
         if self._log is not None and (batch.reserved or batch.events):
             self._append(self._log, self._log_lines(batch))
-        for file, handle in self._rows.items():
+        for file, opened in self._rows.items():
             if batch.rows[file]:
-                self._append(handle, batch.rows[file])
+                self._append(opened, batch.rows[file])
                 self._sizes[file] += sum(map(len, batch.rows[file]))
+        for written in (self._log, *self._rows.values()):
+            if written is not None:
+                written.refuse_gone()
 
     def _log_lines(self, batch: _Waiting) -> list[bytes]:
         lines = [log_line(event) for event in batch.events]
@@ -264,11 +292,11 @@ class Writer:
             lines.append(log_line(Reserved(flat(batch.reserved), self.sizes, self.elapsed)))
         return lines
 
-    def _append(self, handle: BinaryIO, pieces: Sequence[bytes | memoryview]) -> None:
+    def _append(self, file: _Open, pieces: Sequence[bytes | memoryview]) -> None:
         for first in range(0, len(pieces), _AT_ONCE):
-            _write_all(handle.fileno(), pieces[first : first + _AT_ONCE])
+            _write_all(file.handle.fileno(), pieces[first : first + _AT_ONCE])
         if self._options.durability is Durability.SYNC:
-            DATA_SYNC(handle.fileno())
+            DATA_SYNC(file.handle.fileno())
 
 
 def _write_all(file: int, pieces: Sequence[bytes | memoryview]) -> None:
@@ -301,6 +329,11 @@ async def finished(task: asyncio.Task[None] | None) -> None:
             cancelled = error
     if cancelled is not None:
         raise cancelled
+
+
+def _opened(path: Path) -> _Open:
+    handle = append_to(path)
+    return _Open(path, handle, path.stat())
 
 
 def append_to(path: Path) -> BinaryIO:
