@@ -3,6 +3,7 @@
 Rules:
 * Nothing but the standard library goes there: who only asks once loads no client for it.
 * No proxy of the environment stands in between.
+* What is asked for has come when its time is over, however slowly it comes, or it has not; nothing grows without bound.
 
 Source: servers.md §2.1, §2.2, §4.3.
 """
@@ -12,8 +13,8 @@ import io
 import json
 import socket
 import time
-import urllib.request
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -29,23 +30,33 @@ from rollbook.servers.http.addresses import server_type_of
 
 _NO_HEAD: Final = "what answers is no head server"
 _HEAD_SECONDS: Final = 10.0
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Of a deployment's configuration."""
+_OK: Final = 200
 
 
 def fetch_global_config(head: BaseServerConfig, seconds: float = _HEAD_SECONDS) -> DictConfig:
-    """Return the resolved configuration of the deployment behind `head`; blocks while it is fetched.
+    """Return the resolved configuration of the deployment behind `head`; blocks for `seconds` at most.
 
     Raises:
         HeadServerUnreachableError: no head server answers there, or what answers is none; names the URL.
 
     """
     url = f"http://{head.host}:{head.port}/global_config_dict_yaml"
+    ends = time.monotonic() + seconds
     try:
-        with _opener().open(url, timeout=seconds) as reply:
-            return parsed_head_reply(url, reply.read())
-    except OSError as error:
-        raise head_unreachable(url, str(getattr(error, "reason", error))) from error
+        connection = http.client.HTTPConnection(head.host, head.port, timeout=_left(ends))
+        with _answer(connection, urlsplit(url).path, ends) as reply:
+            if reply.status != _OK:
+                raise head_unreachable(url, f"it answered {reply.status} {reply.reason}".rstrip())
+            body = reply.read(MOST_BYTES + 1)
+    except (OSError, UnicodeError) as error:
+        raise head_unreachable(url, str(error)) from error
     except http.client.HTTPException as error:
         raise head_unreachable(url, _NO_HEAD) from error
+    if len(body) > MOST_BYTES:
+        raise head_unreachable(url, f"it answered with more than {MOST_BYTES} bytes")
+    return parsed_head_reply(url, body)
 
 
 def root_status(url: str, seconds: float) -> Literal["success", "timeout", "connection_error", "unknown_error"]:
@@ -62,19 +73,32 @@ def root_status(url: str, seconds: float) -> Literal["success", "timeout", "conn
 
 
 def _answered(url: str, ends: float) -> None:
-    """Wait for the head of a reply.
+    """Wait for the head of a reply from what listens at `url`.
 
     Raises:
-        OSError, http.client.HTTPException, ValueError: none came, by the time `ends`, from what is asked there.
+        OSError, http.client.HTTPException, ValueError: none came by the time `ends`.
 
     """
     asked = urlsplit(url)
     kind = http.client.HTTPSConnection if asked.scheme == "https" else http.client.HTTPConnection
     connection = kind(asked.hostname or "", asked.port or kind.default_port, timeout=_left(ends))
+    with _answer(connection, asked.path or "/", ends):
+        return
+
+
+@contextmanager
+def _answer(connection: http.client.HTTPConnection, path: str, ends: float) -> Iterator[http.client.HTTPResponse]:
+    """Yield the reply to a GET of `path`, of which the head has come; whatever is read of it comes by the time `ends`.
+
+    Raises:
+        OSError, http.client.HTTPException, ValueError: no head came.
+
+    """
     with closing(connection):
-        connection.request("GET", asked.path or "/")
+        connection.request("GET", path, headers={"Connection": "close"})
         with closing(http.client.HTTPResponse(_ReadUntil(connection.sock, ends), method="GET")) as reply:  # type: ignore[arg-type]
             reply.begin()
+            yield reply
 
 
 def _left(ends: float) -> float:
@@ -109,10 +133,6 @@ class _ReadUntil(io.RawIOBase):
         """Read what is there."""
         self._told.settimeout(_left(self._ends))
         return self._told.recv_into(buffer)
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def head_unreachable(url: str, found: str) -> HeadServerUnreachableError:

@@ -1,4 +1,4 @@
-"""A probe of a server's root ends when its time is over, whatever the server does meanwhile."""
+"""What is asked of a server once ends when its time is over, whatever the server does meanwhile."""
 
 import socket
 import threading
@@ -6,7 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from rollbook.servers.head_lookup import root_status
+from rollbook.config.types import BaseServerConfig
+from rollbook.errors import HeadServerUnreachableError
+from rollbook.servers import head_lookup
+from rollbook.servers.head_lookup import fetch_global_config, root_status
 
 
 @contextmanager
@@ -62,3 +65,57 @@ def test_any_answer_of_http_is_one_and_nothing_else(pieces, found):
 @pytest.mark.parametrize("url", ["http://127.0.0.1:x", "http://127.0.0.1:99999", "http://[::1", "http://a b/"])
 def test_an_address_that_is_none_is_no_server(url):
     assert root_status(url, 30) == "unknown_error"
+
+
+CONFIGURATION = b'"adder: {responses_api_agents: {a: {entrypoint: app.py, host: h, port: 2}}}"'
+
+
+def head_at(url):
+    return BaseServerConfig(host="127.0.0.1", port=int(url.rpartition(":")[2]))
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"HTTP/1.1 200 OK\r\nX: ", *[b"a"] * 40],
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n", *[b" "] * 40],
+        [b"HTTP/1.1 200 OK\r\n\r\n", *[b" "] * 40],
+        [b"HTTP/1.1 100 Continue\r\n\r\n"] * 40,
+    ],
+    ids=["head", "body", "body until the close", "interim replies"],
+)
+def test_a_configuration_that_comes_drop_by_drop_takes_no_longer_than_there_is(pieces):
+    with answering(pieces, pause=0.05) as url, pytest.raises(HeadServerUnreachableError, match=r"\(timed out\)"):
+        fetch_global_config(head_at(url), 0.4)
+
+
+@pytest.mark.parametrize("head", [b"", b"Content-Length: 999999999999\r\n"])
+def test_a_configuration_without_end_is_not_read_into_memory(head, monkeypatch):
+    monkeypatch.setattr(head_lookup, "MOST_BYTES", 100_000)
+    endless = [b"HTTP/1.1 200 OK\r\n" + head + b"\r\n", *[b" " * 65_536] * 1000]
+    with answering(endless) as url, pytest.raises(HeadServerUnreachableError, match="more than 100000 bytes"):
+        fetch_global_config(head_at(url), 30)
+
+
+@pytest.mark.parametrize(
+    "framed",
+    [
+        b"Content-Length: %d\r\n\r\n%b" % (len(CONFIGURATION), CONFIGURATION),
+        b"\r\n" + CONFIGURATION,
+        b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(CONFIGURATION), CONFIGURATION),
+    ],
+    ids=["length", "until the close", "chunks"],
+)
+def test_a_configuration_is_read_however_it_is_framed(framed):
+    with answering([b"HTTP/1.1 200 OK\r\n" + framed]) as url:
+        assert fetch_global_config(head_at(url), 30).adder.responses_api_agents.a.port == 2
+
+
+@pytest.mark.parametrize("status", [b"404 Not Found", b"500 Oh No", b"302 Found", b"204 Nothing", b"799"])
+def test_a_head_server_that_gives_no_configuration_is_quoted(status):
+    said = b"HTTP/1.1 " + status + b"\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
+    with (
+        answering([said]) as url,
+        pytest.raises(HeadServerUnreachableError, match=rf"\(it answered {status.decode()}\)"),
+    ):
+        fetch_global_config(head_at(url), 30)
