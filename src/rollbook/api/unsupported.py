@@ -2,13 +2,12 @@
 
 Rules:
 * An option that would be ignored is refused by name; silence would be a lie about what a run did. So is one of a
-  report that nothing turned on.
+  report that nothing turned on, and a server to which no mode sends rows.
 """
 
 from typing import Final
 
-from pydantic import BaseModel
-
+from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.errors import ConfigError
 
 LATER: Final[frozenset[str]] = frozenset()
@@ -35,7 +34,7 @@ WITHOUT_EFFECT: Final = frozenset(
 """Options about steps that no run takes yet: nothing that they could change is done."""
 
 
-def refuse_unsupported(settings: BaseModel) -> None:
+def refuse_unsupported(settings: RolloutCollectionConfig) -> None:
     """Refuse options that were set and would be ignored.
 
     Raises:
@@ -46,14 +45,20 @@ def refuse_unsupported(settings: BaseModel) -> None:
     if refused:
         raise ConfigError(f"not available in this version: {', '.join(refused)}. Leave the option out")
     timed = _set_among(settings, TIMED)
-    if timed and getattr(settings, "dispatch_start_report_within_s", None) is None:
+    if timed and settings.dispatch_start_report_within_s is None:
         raise ConfigError(
             f"of the timing table, which is off: {', '.join(timed)}. Turn it on with "
             "+dispatch_start_report_within_s=<seconds>, or leave the option out"
         )
+    server, mode = settings.environment_server_name, settings.environment_routing_mode
+    if server is not None and mode != "legacy":
+        raise ConfigError(
+            f"environment_server_name={server} does nothing where environment_routing_mode is {mode}. Send rows there "
+            "with +environment_routing_mode=legacy, or leave the name out"
+        )
 
 
-def _set_among(settings: BaseModel, names: frozenset[str]) -> list[str]:
+def _set_among(settings: RolloutCollectionConfig, names: frozenset[str]) -> list[str]:
     """Return which of the options `names` have another value than their default."""
     fields = type(settings).model_fields
     return sorted(

@@ -69,6 +69,16 @@ def _listed(value: object) -> object:
     return [] if value is None else value
 
 
+def _ids(value: object) -> object:
+    ids = _listed(value) if isinstance(value, str) else value
+    if not isinstance(ids, list | tuple) or not ids:
+        raise ValueError("give the ids of tasks, for example [a,b], or leave it out for all")
+    odd = [repr(one) for one in ids if not isinstance(one, str | int) or isinstance(one, bool)]
+    if odd:
+        raise ValueError(f"{', '.join(odd)} is no id of a task; an id is text or a whole number")
+    return [str(one) for one in ids]
+
+
 def _count_or_share(value: object) -> object:
     number = _number(value)
     if isinstance(number, float) and number.is_integer() and number != 1:
@@ -125,11 +135,14 @@ Positive = Annotated[Whole, Field(ge=1)]
 NotNegative = Annotated[Whole, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Time = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 StopAfter = Annotated[int | float, BeforeValidator(_count_or_share)]
 """A count of failures, or their share of what ended."""
 TaskShard = Annotated[str, BeforeValidator(_part)]
 """One of several parts of a dataset, `K/N`."""
+TaskIds = Annotated[list[str], BeforeValidator(_ids)]
+"""Ids of tasks, as a list or one text with commas."""
 Names = Annotated[list[str], BeforeValidator(_listed)]
 """A list of names, or one text with commas."""
 
@@ -265,6 +278,7 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
     fan_out: dict[str, list[str]] | None = None
     limit: NotNegative | None = None
     task_shard: TaskShard | None = None
+    task_ids: TaskIds | None = None
     num_repeats: int | dict[str, int] = 1
     num_repeats_add_seed: bool | dict[str, bool] = False
     interleave_repeats: bool = False
@@ -300,9 +314,9 @@ class RolloutCollectionConfig(SharedRolloutCollectionConfig):
     long_rollout_max_fraction: Share = 0.05
     timed_out_max_fraction: Share = 0.01
     server_queue_metrics_urls: Annotated[list[str], BeforeValidator(_urls)] | None = None
-    server_queue_sample_interval_s: Annotated[float, Field(gt=0)] = 30.0
-    server_queue_max_waiting_ratio: Annotated[float, Field(ge=0)] = 0.5
-    timing_summary_interval_s: Annotated[float, Field(gt=0)] | None = None
+    server_queue_sample_interval_s: Time = 30.0
+    server_queue_max_waiting_ratio: Ratio = 0.5
+    timing_summary_interval_s: Time | None = None
 
     @field_validator("num_repeats", mode="before")
     @classmethod

@@ -133,6 +133,16 @@ def test_an_option_of_a_table_that_nothing_turned_on_is_refused_by_name(option):
         refuse_unsupported(settings)
 
 
+@pytest.mark.parametrize("mode", ["agent", "taskset"])
+async def test_a_server_of_another_routing_mode_is_refused_where_it_would_be_ignored(collect, mode):
+    more = {"environment_routing_mode": mode, "environment_server_routes": {"sums": "adder"}}
+    with serving() as stub:
+        said = f"environment_server_name=adder does nothing where environment_routing_mode is {mode}"
+        with pytest.raises(ConfigError, match=said):
+            await collect(stub, environment_server_name="adder", **more)
+    assert stub.requests == []
+
+
 @pytest.mark.parametrize("repeats", [0, -1, 2.5, True, "2", {"A": 0}, {AGENT: -3}, {AGENT: 2.5}, {AGENT: None}])
 def test_rc_69_preprocessing_refuses_repeats_that_are_no_whole_number_from_1_on(repeats):
     with pytest.raises(InputError, match=r"num_repeats.*whole numbers from 1 on"):
