@@ -55,6 +55,12 @@ class Headline(msgspec.Struct, frozen=True):
         """The headline; None where it is withheld."""
         return None if self.withheld else self.observed.mean
 
+    @property
+    def interval_beyond_rewards(self) -> bool:
+        """Whether the interval reaches below 0 or above 1, and every reward lies between them."""
+        found = self.interval
+        return found is not None and self.observed.within_unit and not 0 <= found.low <= found.high <= 1
+
     def rejected_by(self, error: Exception, what: str = "the run") -> "Headline":
         """Return the headline withheld, as `what` is rejected for what the first sentence of `error` says."""
         why = str(error).partition(". ")[0].removeprefix("EVAL FAILED: ")
@@ -72,6 +78,7 @@ class Headline(msgspec.Struct, frozen=True):
             "observed_mean": observed.mean,
             "standard_error": observed.standard_error,
             "interval_95": None if self.interval is None else asdict(self.interval),
+            "interval_beyond_rewards": self.interval_beyond_rewards,
             "bounds": None if self.bounds is None else asdict(self.bounds),
             "tasks": observed.tasks,
             "measured": observed.rollouts,

@@ -13,6 +13,7 @@ from typing import Final
 
 from rollbook.records.json_values import JsonObject
 from rollbook.report.shapes import VERSION, files_json
+from rollbook.report.words import BEYOND_REWARDS
 from rollbook.scoring.profile_totals import Kept, LabelTotals, Profile
 
 _LISTED: Final = 3
@@ -46,6 +47,8 @@ def _label_lines(totals: LabelTotals) -> Iterator[str]:
     mean = "no reward" if totals.mean_reward is None else f"mean reward {totals.mean_reward:.4f}{_error(totals)}"
     zeros = f", {totals.zeros} failed and count as 0" if totals.zeros else ""
     yield f"  {mean}, {totals.scored} scored{zeros}"
+    if totals.headline().interval_beyond_rewards:
+        yield f"  {BEYOND_REWARDS}"
     errors = totals.pass_errors()
     for k, (rate, tasks) in totals.pass_rates().items():
         few, rollouts = totals.tasks - tasks, "1 rollout" if k == 1 else f"{k} rollouts"
@@ -100,6 +103,7 @@ def _agent_json(totals: LabelTotals) -> JsonObject:
         "mean_reward": totals.mean_reward,
         "standard_error": headline.observed.standard_error,
         "interval_95": None if headline.interval is None else [headline.interval.low, headline.interval.high],
+        "interval_beyond_rewards": headline.interval_beyond_rewards,
         "pass_at_k": [
             {
                 "k": k,

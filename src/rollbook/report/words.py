@@ -22,6 +22,9 @@ from rollbook.scoring.worst_tasks import TaskScore
 
 HEADINGS: Final = ("Agent", "Tasks\nscored", "Rollouts\nscored", "Mean ± SE", "pass@k")
 NO_SCORE: Final = "No rollout left a record, so there is no score."
+BEYOND_REWARDS: Final = (
+    "the interval reaches beyond 0 to 1, where every reward lies: it is rough so near an end, or of so few tasks"
+)
 WORST_SHOWN: Final = 5
 
 _LARGEST_FIXED: Final = 1e6
@@ -104,6 +107,8 @@ def _headline(headline: Headline) -> str:
 def _qualified(headline: Headline) -> list[str]:
     observed = headline.observed
     lines = [headline.withheld] if headline.withheld else []
+    if headline.value is not None and headline.interval_beyond_rewards:
+        lines.append(BEYOND_REWARDS)
     if headline.withheld and observed.mean is not None:
         lines.append(f"observed all the same: {_with_error(observed.mean, observed.standard_error)}")
     if observed.imputed:

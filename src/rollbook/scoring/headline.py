@@ -5,6 +5,7 @@ Rules:
   bounds it would lie were everything that is missing 0, or 1.
 * Below the share that was asked for there is no headline, and it is said why; what was observed is told all the same.
 * An interval speaks for other tasks of the same kind. Tasks that all agree, or fewer than two, say nothing of those.
+* It is not cut where rewards end: that it reaches beyond them says that the normal approximation is rough there.
 
 With G tasks of which at least one rollout is measured, mean m and its standard error s clustered by task, the 95 %
 interval is m ± t s, where t is the 0.975 quantile of Student's distribution with G - 1 degrees of freedom.

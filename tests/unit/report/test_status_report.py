@@ -196,6 +196,12 @@ def test_a_mean_stands_with_its_error_and_is_withheld_below_the_share_that_a_hea
     assert "observed all the same: 0.500 ± 0.100 were the others all 0 or all 1, it would be 0.250 to 0.750" in text
 
 
+def test_an_interval_beyond_the_rewards_is_told_to_be_rough():
+    headlines = {"a": headline_of(Measured(0.9, 0.1, 4, 12, 12)), "b": headline_of(Measured(0.5, 0.1, 4, 12, 12))}
+    text = " ".join(status_text([run_of_six(headlines=headlines)]).split())
+    assert text.count("the interval reaches beyond 0 to 1, where every reward lies: it is rough") == 1
+
+
 def test_a_headline_of_nothing_says_that_nothing_is_scored():
     nothing = {"a": headline_of(Measured(None, None, 0, 0, 6))}
     assert "a: no headline nothing is scored" in " ".join(status_text([run_of_six(headlines=nothing)]).split())

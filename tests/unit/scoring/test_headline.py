@@ -26,6 +26,24 @@ def test_everything_measured_is_a_headline_with_an_interval_and_no_room_between_
     assert found.interval.low + found.interval.high == pytest.approx(1.5)
 
 
+@pytest.mark.parametrize(
+    ("tasks", "goes_beyond"),
+    [
+        ([[1.0], [1.0], [1.0], [0.0]], True),
+        ([[0.0], [0.0], [0.0], [1.0]], True),
+        ([[1.0, 0.0], [0.0, 1.0], [0.5, 0.4]], False),
+        ([[1.0], [1.0]], False),
+        ([[1.0]], False),
+        ([[2.0], [0.0], [2.0]], False),
+    ],
+)
+def test_an_interval_is_not_cut_and_says_where_it_goes_beyond_what_rewards_reach(tasks, goes_beyond):
+    found = headline(tasks)
+    assert found.interval_beyond_rewards is goes_beyond
+    assert found.to_json()["interval_beyond_rewards"] is goes_beyond
+    assert not goes_beyond or found.interval.low < 0 or found.interval.high > 1
+
+
 def test_what_is_missing_could_all_have_been_0_or_all_1():
     found = headline([[1.0, 1.0], [1.0, 1.0], [1.0]], planned=8)
     assert found.bounds == Range(0.625, 1.0)

@@ -12,7 +12,7 @@ from rollbook.ledger.paths import (
     repeat_level_metrics_path_for,
     reward_profiling_path_for,
 )
-from rollbook.report.profile_text import profile_text
+from rollbook.report.profile_text import profile_json, profile_text
 from rollbook.scoring.aggregate import compute_aggregate_metrics
 from rollbook.verbs.profile import profile
 from rollbook.verbs.profile_run import ProfileError, run_at, run_of
@@ -200,6 +200,8 @@ def test_a_mean_stands_beside_its_clustered_error_and_a_single_task_has_none(tmp
     assert found.labels[0].headline().observed.standard_error == pytest.approx(1 / 3)
     assert "mean reward 0.6667 ± 0.3333 (clustered by task, 95 % interval [" in profile_text(found)
     assert "pass@1 0.6667 ± 0.3333 over 3 tasks" in profile_text(found)
+    assert "the interval reaches beyond 0 to 1, where every reward lies" in profile_text(found)
+    assert profile_json(found)["agents"][0]["interval_beyond_rewards"] is True
     alone = profiled(write_run(tmp_path / "one" / "r.jsonl", plan[:2], results[:2]))
     assert "mean reward 0.0000, 2 scored" in profile_text(alone)
     assert "pass@1 0.0000 over 1 tasks" in profile_text(alone)
