@@ -8,6 +8,7 @@ from omegaconf import OmegaConf
 
 from cases.played import called, strict
 from rollbook.api.direct_rows import direct_rows
+from rollbook.api.rollout_collection import RolloutCollectionHelper
 from rollbook.plan.directory import Directory
 from stub import AGENT, ENVIRONMENT, Stub, lines, serving
 
@@ -20,7 +21,7 @@ EPISODES = [
 def answer(request):
     """Answer an episode; fail task 0 at its first attempt."""
     episode = request["episode_id"]
-    if episode == {"rollout_id": "0-0", "attempt": 0}:
+    if request["task"]["task_id"]["task_id"] == "0" and episode == {"rollout_id": "0-0", "attempt": 0}:
         return web.Response(status=500, text="no")
     named = {"episode_id": episode, "task_id": request["task"]["task_id"]}
     return web.json_response(named | {"result": {"reward": 1.0}, "failure": None})
@@ -40,9 +41,9 @@ def stub(monkeypatch):
         yield running
 
 
-def run(folder: Path, stub: Stub, *words: str):
+def run(folder: Path, stub: Stub, *words: str, rows=EPISODES):
     source, output = folder / "in.jsonl", folder / "out" / "r.jsonl"
-    source.write_bytes(lines(EPISODES))
+    source.write_bytes(lines(rows))
     said = called(
         ["eval", "run", "--no-serve", "--retry-for", "0", "-i", str(source), "-o", str(output), *words, *stub.overrides]
     )
@@ -76,3 +77,27 @@ def test_a_resume_sends_the_same_rollout_to_the_same_server_whoever_names_the_ro
     said, output = run(tmp_path, stub, "--resume", *words)
     assert (said.code, servers(output)) == (0, ["second", "second"]), said.text
     assert sorted(asked(stub)) == [("0-0", 0), ("0-0", 1), ("1-0", 0)]
+
+
+def test_a_run_of_some_tasks_is_the_run_that_preprocessing_plans_of_them(tmp_path, stub):
+    rows = [*EPISODES, EPISODES[1] | {"task_id": {"taskset": "words", "task_id": "1"}}]
+    words = ["+task_ids=[1]", "--num-repeats", "2", "++environment_server_routes.words=second"]
+    said, output = run(tmp_path, stub, *words, rows=rows)
+    assert said.code == 0, said.text
+    assert [one["task"]["task_id"]["taskset"] for one in stub.requests] == ["sums", "sums", "words", "words"]
+    plan = output.with_name("r_materialized_inputs.jsonl").read_bytes().splitlines()
+    helper = RolloutCollectionHelper()
+    routes = {"environment_server_routes": {"words": "second"}}
+    config = OmegaConf.merge(OmegaConf.create(stub.config()), routes)
+    assert [strict(line) for line in plan] == helper.preprocess_examples(
+        rows, num_repeats=2, task_ids=[1], global_config_dict=config
+    )
+    said, _ = run(tmp_path, stub, "--resume", "+task_ids=[0]", *words[1:], rows=rows)
+    assert (said.code, len(stub.requests)) == (1, 4)
+    assert "the resume is refused" in said.text
+
+
+def test_a_task_that_is_not_there_is_told_before_anything_is_sent(tmp_path, stub):
+    said, output = run(tmp_path, stub, "+task_ids=[1,gone]")
+    assert (said.code, output.exists(), stub.requests) == (1, False, [])
+    assert "no task has these ids: gone" in said.text

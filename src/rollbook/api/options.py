@@ -105,6 +105,7 @@ def plan_options(settings: RolloutCollectionConfig, directory: Directory) -> Pla
         environment_routes=EnvironmentRoutes(directory.config, settings.environment_server_routes),
         limit=settings.limit,
         part=_part(settings.task_shard),
+        task_ids=None if settings.task_ids is None else frozenset(settings.task_ids),
         only_agent=directory.only_agent,
     )
 

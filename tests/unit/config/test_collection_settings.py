@@ -88,6 +88,7 @@ DEFAULTS = {
     "timing_summary_interval_s": None,
 }
 OURS = {
+    "task_ids": None,
     "min_coverage": None,
     "task_shard": None,
     "attempt_extension": 0,
