@@ -22,7 +22,9 @@ from rollbook.dispatch.transport import Transport
 from rollbook.dispatch.waiting import to_the_end
 from rollbook.errors import RollbookError
 from rollbook.ledger.paths import RunPaths
+from rollbook.outcomes.error_text import kept_text
 from rollbook.records.exchange import Reply, SendFailed
+from rollbook.records.half_pairs import half_pair_in
 from rollbook.records.identity import TASK_INDEX_KEY_NAME
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
@@ -209,13 +211,13 @@ async def asked(server: str, body: BodyFile, transport: Transport, seconds: floa
 
 
 def _metrics(reply: Reply) -> JsonObject:
-    shown = reply.body[:_SHOWN].decode(errors="replace")
+    shown = kept_text(reply.body)[:_SHOWN]
     if reply.status != _OK:
         return failed("ClientResponseError", shown, reply.status)
     try:
         metrics = _METRICS.decode(not_too_deep(reply.body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return failed(type(error).__name__, f"{error}: {shown}", reply.status)
+        return failed(type(error).__name__, f"{half_pair_in(reply.body) or error}: {shown}", reply.status)
     named: JsonObject = msgspec.to_builtins(metrics)
     if metrics.perf_summary is None:
         del named["perf_summary"]

@@ -108,6 +108,21 @@ async def test_a_server_that_cannot_answer_leaves_the_others_their_metrics(paths
     assert found["odd"]["http_status"] == 200
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (500, b'"Incorrect API key: sk-0123456789abcdef"', '"Incorrect API key: ****"'),
+        (200, b'{"agent_metrics":{"key":"sk-0123456789abcdef"}', '{"agent_metrics":{"key":"****"}'),
+        (200, rb'{"agent_metrics":{"a":"\ud800"}}', "is half of a surrogate pair and no character"),
+    ],
+)
+async def test_what_a_server_says_instead_of_metrics_is_told_without_credentials(paths, status, body, told):
+    write(paths, row(0, "broken"))
+    (entry,) = await aggregate(paths, standings_of(paths), Plan(), Servers({"broken": Reply(status, body)}))
+    assert told in entry["aggregation_error"]["message"]
+    assert b"sk-01" not in paths.aggregate_metrics.read_bytes()
+
+
 async def test_a_server_that_never_answers_leaves_the_others_their_metrics(paths):
     write(paths, row(0, "hangs"), row(1, "up"))
     entries = await aggregate(paths, standings_of(paths), Plan(), Servers({"hangs": NEVER}), seconds=0)
