@@ -30,7 +30,6 @@ def faults_in_names(row: JsonMapping) -> Iterator[str]:
     """Yield what is wrong with the names in `row`, and what to do about it."""
     yield from _collectors_own(row)
     yield from faults_in_routing(row)
-    yield from _episode_task(row)
     yield from _rollout_id(row.get(ROLLOUT_ID_KEY_NAME))
     index = row.get(TASK_INDEX_KEY_NAME)
     if index is not None and not is_index(index):
@@ -38,12 +37,13 @@ def faults_in_names(row: JsonMapping) -> Iterator[str]:
 
 
 def faults_in_routing(row: JsonMapping) -> Iterator[str]:
-    """Yield what is wrong with the names by which `row` finds its agent and its server."""
+    """Yield what is wrong with the names by which `row` finds its agent and its server; a taskset is one."""
     yield from _agent(row.get(AGENT_REF_KEY))
     for key in (TASK_SOURCE_KEY, NG_ENVIRONMENT_SERVER_KEY):
         name = row.get(key)
         if name is not None and not isinstance(name, str):
             yield f"`{key}` must be text, found {_shown(name)}"
+    yield from _episode_task(row)
 
 
 def task_name(row: JsonMapping) -> tuple[object, str] | None:

@@ -181,6 +181,7 @@ ACTED_ON = {
     *("environment_server_name", "environment_server_routes", "fan_out", "input_jsonl_fpath", "interleave_repeats"),
     *(
         "limit",
+        "task_ids",
         "task_shard",
         "max_resident_rollout_tasks",
         "num_repeats",

@@ -87,3 +87,17 @@ def test_a_server_that_the_row_or_the_call_names_needs_no_route():
 def test_what_preprocessing_leaves_open_is_routed_by_the_call_that_sends_it():
     (row,) = RolloutCollectionHelper().preprocess_examples([EPISODE | {"task_source": "maths"}])
     assert called(row).rollout.server == "turns"
+
+
+@pytest.mark.parametrize(
+    ("task_id", "said"),
+    [
+        ({"taskset": "sums"}, "row 1: `task_id.task_id` of an episode task must be text, found None"),
+        ({"taskset": "", "task_id": "t"}, "row 1: `task_id.taskset` of an episode task must be text, found ''"),
+        ({"taskset": "sums", "task_id": 7}, "row 1: `task_id.task_id` of an episode task must be text, found 7"),
+    ],
+)
+def test_an_episode_task_that_no_server_could_name_is_refused_before_anything_is_sent(task_id, said):
+    odd = {"task_id": task_id, "task_input": {}, "_ng_environment_server": "turns"}
+    with pytest.raises(InputError, match=said):
+        direct_rows([row | NUMBERED for row in (EPISODE, odd)], directory())
