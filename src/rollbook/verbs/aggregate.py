@@ -211,17 +211,22 @@ async def asked(server: str, body: BodyFile, transport: Transport, seconds: floa
 
 
 def _metrics(reply: Reply) -> JsonObject:
-    shown = kept_text(reply.body)[:_SHOWN]
     if reply.status != _OK:
-        return failed("ClientResponseError", shown, reply.status)
+        return failed("ClientResponseError", told_instead(reply), reply.status)
     try:
         metrics = _METRICS.decode(not_too_deep(reply.body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return failed(type(error).__name__, f"{half_pair_in(reply.body) or error}: {shown}", reply.status)
+        return failed(type(error).__name__, told_instead(reply, error), reply.status)
     named: JsonObject = msgspec.to_builtins(metrics)
     if metrics.perf_summary is None:
         del named["perf_summary"]
     return named
+
+
+def told_instead(reply: Reply, error: Exception | None = None) -> str:
+    """Return what is shown of a reply that holds no metrics: its beginning, and what is wrong with it if it was read."""
+    shown = kept_text(reply.body)[:_SHOWN]
+    return shown if error is None else f"{half_pair_in(reply.body) or error}: {shown}"
 
 
 def covered(metrics: JsonObject, group: ServerResults, plan: Planned, share: ScoreShare) -> JsonObject:

@@ -36,7 +36,7 @@ from rollbook.records.reading import UNREADABLE
 from rollbook.records.standing import Standings
 from rollbook.records.table import NO_ROW
 from rollbook.scoring.coverage_report import ScoreShare
-from rollbook.verbs.aggregate import cover_tasks, with_share
+from rollbook.verbs.aggregate import cover_tasks, told_instead, with_share
 from rollbook.verbs.light_rows import light_row
 from rollbook.verbs.result_counts import share_of
 from rollbook.verbs.reverify_routes import Answerer, VerifyRoutes
@@ -45,7 +45,6 @@ SECONDS: Final = 600.0
 _AT_ONCE: Final = 1 << 18
 _BYTES_A_SECOND: Final = 1 << 20
 _SUCCESSES: Final = range(200, 300)
-_SHOWN: Final = 500
 _BEGIN: Final = b'{"verify_responses":['
 _END: Final = b"]}"
 
@@ -219,13 +218,12 @@ async def _metrics(server: str, group: _Group, transport: Transport, seconds: fl
         return _failed(failure.exception_type, failure.message, failure.status)
     except TimeoutError:
         return _failed("TimeoutError", f"no reply of {server} within {seconds:.0f} s", None)
-    shown = reply.body[:_SHOWN].decode(errors="replace")
     if reply.status not in _SUCCESSES:
-        return _failed("ClientResponseError", shown, reply.status)
+        return _failed("ClientResponseError", told_instead(reply), reply.status)
     try:
         metrics: JsonObject = msgspec.to_builtins(_METRICS.decode(not_too_deep(reply.body)))
     except UNREADABLE as error:
-        return _failed(type(error).__name__, f"{error}: {shown}", reply.status)
+        return _failed(type(error).__name__, told_instead(reply, error), reply.status)
     return metrics
 
 
