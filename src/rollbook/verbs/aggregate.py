@@ -224,7 +224,7 @@ def _metrics(reply: Reply) -> JsonObject:
 
 
 def told_instead(reply: Reply, error: Exception | None = None) -> str:
-    """Return what is shown of a reply that holds no metrics: its beginning, and what is wrong with it if it was read."""
+    """Return what is shown of a reply that holds no metrics: its beginning, and what is wrong with it."""
     shown = kept_text(reply.body)[:_SHOWN]
     return shown if error is None else f"{half_pair_in(reply.body) or error}: {shown}"
 
