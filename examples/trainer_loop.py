@@ -52,8 +52,9 @@ class Loop:
         return self.out / f"rollouts-step-{step}.jsonl"
 
     def rows(self, step: int) -> list[Row]:
-        """Return the rollouts of a step, one row each."""
-        tasks = [self.questions[(step * self.tasks + n) % len(self.questions)] for n in range(self.tasks)]
+        """Return the rollouts of a step, one row each; tasks are numbered through all steps."""
+        numbers = range(step * self.tasks, (step + 1) * self.tasks)
+        tasks = [self.questions[n % len(self.questions)] | {rollbook.TASK_INDEX_KEY_NAME: n} for n in numbers]
         config = rollbook.get_global_config_dict()
         return HELPER.preprocess_examples(tasks, num_repeats=self.repeats, global_config_dict=config)
 

@@ -16,14 +16,14 @@ from aiohttp import web
 
 from rollbook.ledger.lock_file import NOBODY
 from rollbook.verbs.status import run_status
-from run_folder import identity, rows_of
+from run_folder import identity, rows_of, said
 from stub import adding, lines, serving
 from unit.api.shard_calls import ShardFolder, planned
 
 REPOSITORY = Path(__file__).parents[2]
 LOOP = REPOSITORY / "examples" / "trainer_loop.py"
 TASKS, REPEATS, STEPS = 2, 4, 3
-STUCK = "add 3 and 3"  # the second task of step 1
+STUCK = "add 3 and 3"  # the second task of step 1, task 3 of all
 FOR_EVER = 1 << 20
 
 _SPEC = importlib.util.spec_from_file_location("trainer_loop", LOOP)
@@ -114,8 +114,8 @@ def test_a_loop_that_died_in_a_step_asks_no_finished_rollout_again_and_delivers_
             assert stuck.arrived.wait(60)
             process.send_signal(death)
             first, _ = process.communicate(timeout=60)
-        finished = [identity(row) for row in rows_of(shard(tmp_path, 1))]
-        assert finished == [(0, repeat, 0) for repeat in range(REPEATS)]
+        finished = sorted(identity(row) for row in rows_of(shard(tmp_path, 1)))
+        assert finished == [(2, repeat, 0) for repeat in range(REPEATS)]
         before = list(stub.requests)
         second = told(stub)
         asked_for = len(stub.requests)
@@ -128,7 +128,7 @@ def test_a_loop_that_died_in_a_step_asks_no_finished_rollout_again_and_delivers_
     asked = Counter((row["_ng_rollout_id"], identity(row)) for row in stub.requests)
     assert set(asked.values()) == {1}
     anew = [identity(row) for row in stub.requests[len(before) :]]
-    assert sorted(anew[:REPEATS]) == [(1, repeat, 1) for repeat in range(REPEATS)]
+    assert sorted(anew[:REPEATS]) == [(3, repeat, 1) for repeat in range(REPEATS)]
     assert len(anew) == REPEATS + TASKS * REPEATS
     assert scored(tmp_path) == [TASKS * REPEATS] * STEPS
 
@@ -151,6 +151,17 @@ def test_enough_rollouts_make_a_group_and_stragglers_are_cancelled(tmp_path, tol
         lines_told = told(stub, "--policy", "n_of_m", "--enough", "3")
     assert lines_told == [f"step {step} run: 2 of 2 groups" for step in range(STEPS)]
     assert run_status(shard(tmp_path, 1)).coverage.scored < TASKS * REPEATS
+
+
+def test_the_steps_of_a_loop_are_aggregated_and_profiled_together(tmp_path, told):
+    every = str(tmp_path / "out" / "rollouts-step-*.jsonl")
+    with serving() as stub:
+        told(stub)
+        merged = said(["eval", "aggregate", "--input-glob", every, "-o", str(tmp_path / "all.jsonl"), *stub.overrides])
+    assert merged.code == 0, merged.text
+    assert run_status(tmp_path / "all.jsonl").coverage.scored == STEPS * TASKS * REPEATS
+    profiled = said(["eval", "profile", every, "-o", str(tmp_path / "profile.jsonl")])
+    assert f"{STEPS * TASKS} tasks, {STEPS * TASKS} complete" in profiled.text
 
 
 def test_a_group_that_is_not_whole_in_time_is_not_delivered(tmp_path, told):

@@ -280,7 +280,8 @@ def _unreadable(error: UnreadableRowError) -> LedgerError:
 def _twice(number: int, run: ProfiledRun, other: ProfiledRun) -> ProfileError:
     return ProfileError(
         f"rollout {unpacked_key(number)} is in {other.paths.output} and in {run.paths.output}: these runs number their "
-        "tasks independently or overlap; profile them one by one"
+        "tasks independently or overlap; profile them one by one, or give each row its own `_ng_task_index` before "
+        "they are run"
     )
 
 

@@ -91,6 +91,7 @@ def _independent(name: str, rollout: str, where: str, runs: tuple[str | None, st
     named = " and ".join(run or "a run without a name" for run in runs)
     return (
         f"{where}: {rollout} of {name} is there twice, of independent runs ({named}) that number their tasks alike; "
-        "parts of one dataset number their tasks as the whole does where they are run with --task-shard K/N; aggregate "
-        "runs of the same tasks one at a time, and set them side by side with gym eval compare"
+        "parts of one dataset number their tasks as the whole does where they are run with --task-shard K/N, or where "
+        "each row states its `_ng_task_index`; aggregate runs of the same tasks one at a time, and set them side by "
+        "side with gym eval compare"
     )
