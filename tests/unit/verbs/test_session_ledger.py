@@ -11,7 +11,7 @@ from rollbook.ledger.manifest_store import read_log
 from rollbook.ledger.paths import RunPaths
 from rollbook.ledger.writer import Writer
 from rollbook.records.codec import RunStamp
-from rollbook.records.disposition import Disposition
+from rollbook.records.disposition import Disposition, Rules
 from rollbook.records.ending import Ending
 from rollbook.records.identity import RolloutKey
 from rollbook.records.manifest import Closed, Cut, Opened, Refused, Reserved, Stopped
@@ -182,3 +182,21 @@ async def test_a_session_that_can_no_longer_write_ends_with_what_kept_it_from_wr
     with pytest.raises(LedgerError, match="No space left"):
         await session(paths, 1, work)
     assert not any(isinstance(event, Closed) for event in events(paths))
+
+
+async def test_an_ending_that_did_not_reach_the_disk_counts_for_nothing(paths, monkeypatch):
+    left = []
+
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    async def work(ledger):
+        attempt = await ledger.reserve(rollout(0))
+        monkeypatch.setattr(writing, "DATA_SYNC", full)
+        with pytest.raises(LedgerError, match="No space left"):
+            await ledger.write(attempt, SCORED)
+        left.append(ledger._standings.standing(attempt.key, Rules(live_session=1)).disposition)
+
+    with pytest.raises(LedgerError, match="No space left"):
+        await session(paths, 1, work)
+    assert left == [Disposition.IN_FLIGHT]
