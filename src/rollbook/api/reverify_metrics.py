@@ -20,6 +20,7 @@ from rollbook.scoring.coverage_report import coverage_report
 from rollbook.scoring.imputation import NOTHING_COUNTED
 from rollbook.servers.serving.deployment import Deployment
 from rollbook.verbs.coverage_file import write_coverage
+from rollbook.verbs.metrics_file import doubts_of
 from rollbook.verbs.reverify_metrics import JudgedResults, judged_metrics
 from rollbook.verbs.reverify_routes import VerifyRoutes
 from rollbook.verbs.status import Reading
@@ -36,9 +37,8 @@ async def metrics_of(
     except (LedgerError, ConfigError) as error:
         tell(f"the rewards are safe; metrics could not be computed: {error}")
         return []
-    for one in metrics:
-        if "aggregation_error" in one:
-            tell(f"metrics could not be computed: {one['aggregation_error']}")
+    for doubt in doubts_of(metrics):
+        tell(doubt)
     return metrics
 
 

@@ -6,11 +6,12 @@ Rules:
 Source: collection.md §9.4; servers.md §8.11.
 """
 
+import logging
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -26,6 +27,8 @@ from rollbook.records.keys import MASK_SAMPLE_KEY, RESPONSE_KEY
 from rollbook.scoring.rows import number_in
 from rollbook.verbs.profile import profile
 from rollbook.verbs.profile_run import run_of
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,9 @@ class RewardProfiler:
             _write(paths.materialized_inputs, rows)
             _write(paths.output, results)
             run = run_of(paths.materialized_inputs, paths.output)
-            profile([run], paths.output, allow_partial_rollouts=allow_partial_rollouts)
+            came_to = profile([run], paths.output, allow_partial_rollouts=allow_partial_rollouts)
+            for warning in came_to.warnings:
+                _LOG.warning("%s", warning)
             tasks = reward_profiling_path_for(paths.output).read_bytes().splitlines()
             return RewardProfile(
                 group_level_metrics=[msgspec.json.decode(line) for line in tasks],

@@ -10,6 +10,7 @@ Source: collection.md §6.2, §6.7, §10.4, §11, §21.4.27.
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
@@ -44,12 +45,13 @@ from rollbook.verbs.aggregate_shards import Aggregation, ReadShards, read_shards
 from rollbook.verbs.batch_status import read_batch_status, with_aggregation, write_batch_status
 from rollbook.verbs.light_rows import Serving
 from rollbook.verbs.merged_run import without_merged
-from rollbook.verbs.metrics_file import ERROR_KEY, LocalEntry, write_metrics
+from rollbook.verbs.metrics_file import ERROR_KEY, LocalEntry, doubts_of, write_metrics
 from rollbook.verbs.shard_coverage import GroupReport, summed
 from rollbook.verbs.shard_files import refuse_over_run, shard_files
 from rollbook.verbs.shard_groups import MetricsGroup, Shard, number_alike, without_plan
 from rollbook.verbs.shard_output import own_reports, refuse_file_of_run, refuse_lost_rows
 
+_LOG: Final = logging.getLogger(__name__)
 _NO_DEPLOYMENT: Final = "computed without the server, which was not asked: what any server computes"
 _NAMED: Final = 3
 _FAILED: Final = "the server's own metrics are missing; these are the ones that any server computes"
@@ -59,7 +61,7 @@ class RolloutAggregationHelper:
     """Scores from the saved results of one or several runs."""
 
     async def run_from_config(self, config: RolloutAggregationConfig) -> Path | None:
-        """Aggregate, and return the metrics file; None where there is nothing to score.
+        """Aggregate, and return the metrics file; None where there is nothing to score. What is to be told is logged.
 
         Raises:
             ConfigError: no shard, or shards that cannot be aggregated together; nothing was written.
@@ -67,6 +69,8 @@ class RolloutAggregationHelper:
 
         """
         result = await aggregate_shards(config, get_global_config_dict())
+        for told in (*result.notes, *doubts_of(result.metrics)):
+            _LOG.warning("%s", told)
         return result.files.get("aggregate metrics")
 
 

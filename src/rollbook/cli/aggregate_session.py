@@ -22,7 +22,7 @@ from rollbook.errors import DamagedRunError, RunError
 from rollbook.records.json_values import JsonObject
 from rollbook.report.aggregate_text import aggregate_text
 from rollbook.report.shapes import files_json
-from rollbook.verbs.metrics_file import ERROR_KEY, warnings_of
+from rollbook.verbs.metrics_file import doubts_of, warnings_of
 
 _RARELY: Final = 100_000
 """Rows make no cycles; the collector would go through all that waits and find nothing."""
@@ -77,7 +77,7 @@ def _show(result: AggregationResult, *, as_json: bool) -> None:
         told: JsonObject = {"notes": [*result.notes], "warnings": warnings_of(result.metrics)}
         say_json(result.to_json() | {"files": files, "metrics": metrics} | told)
         return
-    for text in (*result.notes, *warnings_of(entry for entry in result.metrics if ERROR_KEY in entry)):
+    for text in (*result.notes, *doubts_of(result.metrics)):
         note(text)
     headlines = [(group.label, group.headline) for group in result.groups]
     say(aggregate_text(len(result.shards), result.coverage, headlines, result.metrics, result.files))

@@ -67,6 +67,8 @@ def show_profile(asked: Asked) -> int:
         note(f"Damaged: {said}")
     if len(came_to.damage) > _LISTED:
         note(f"and {len(came_to.damage) - _LISTED} more places like these")
+    for warning in came_to.warnings:
+        note(warning)
     if asked.as_json:
         say_json(profile_json(came_to))
     else:

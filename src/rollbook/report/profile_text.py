@@ -83,6 +83,7 @@ def profile_json(profile: Profile) -> JsonObject:
         "keep": None if profile.kept is None else _kept_json(profile.kept),
         "files": files_json(profile.files),
         "damage": list(profile.damage),
+        "warnings": list(profile.warnings),
     }
 
 

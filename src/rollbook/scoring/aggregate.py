@@ -11,6 +11,7 @@ Source: collection.md §6.4; servers.md §3.7, §8.11.
 """
 
 import inspect
+import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -23,11 +24,12 @@ from rollbook.scoring.across_repeats import across_repeats
 from rollbook.scoring.columns import described
 from rollbook.scoring.finite import finite_fields
 from rollbook.scoring.performance import perf_summary
-from rollbook.scoring.repeats import kept_of_hook, repeat_entries, rows_by_repeat
+from rollbook.scoring.repeats import kept_of_hook, repeat_entries, rows_by_repeat, unequal
 from rollbook.scoring.rows import Split, split_rows, tasks_of
 from rollbook.scoring.streamed_metrics import default_key_metrics
 from rollbook.scoring.task_entries import merge_task_metrics, task_entries
 
+_log = logging.getLogger(__name__)
 PER_TASK_METRICS = "per_task_metrics"
 
 HookAnswer = Mapping[str, Any] | None
@@ -61,6 +63,7 @@ def compute_aggregate_metrics(
 
     `compute_metrics_fn` and `compute_repeat_metrics_fn` take tasks as lists of unmasked rows (all repeats, or one);
     `get_key_metrics_fn` takes the agent metrics. Rates of the generic metrics are fractions, as the rows hold them.
+    That repeats cover different tasks is logged; of an answer of `AggregateMetricsMixin`, whoever asked for it tells.
 
     Raises:
         InputError: a row names no rollout, or two rows name the same one.
@@ -71,6 +74,9 @@ def compute_aggregate_metrics(
     step = _advance(steps, None)
     while not isinstance(step, AggregateMetrics):
         step = _advance(steps, _at_once(step()))
+    told = unequal(step.repeat_level_metrics)
+    if told is not None:
+        _log.warning("%s", told)
     return step
 
 

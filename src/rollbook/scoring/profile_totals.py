@@ -165,7 +165,10 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a profile came to: its labels, what a condition kept, where everything was written, and what is damaged."""
+    """What a profile came to: its labels, what a condition kept, where everything was written, and what is damaged.
+
+    `warnings` are what puts its metrics in doubt.
+    """
 
     runs: Sequence[str]
     labels: Sequence[LabelTotals]
@@ -173,3 +176,4 @@ class Profile:
     files: Mapping[str, str]
     has_plan: bool
     damage: Sequence[str] = ()
+    warnings: Sequence[str] = ()

@@ -3,6 +3,7 @@
 Rules:
 * There are repeats to speak of only when more than one rollout index exists.
 * A mean over one task has no interval; one over equal values has an interval of no width, and the log says so.
+* That repeats cover different tasks shows in the entries themselves: whoever has them may tell it.
 * A server's own metric replaces the generic one only when every repeat has it, finite.
 
 Source: collection.md §6.4 (6, 8).
@@ -25,6 +26,8 @@ from rollbook.scoring.student_t import t_quantile
 
 _log = logging.getLogger(__name__)
 _SEM: Final = "sem/"
+_SAMPLES: Final = "sample_count"
+_MISSING: Final = "missing_count"
 _SHOWN: Final = 20
 _UPPER: Final = 0.975
 """The share below the upper end of a two-sided interval of 95 in 100."""
@@ -65,14 +68,26 @@ def _columns(index: int, rows: Sequence[PlacedRow]) -> RepeatColumns:
 
 def entries_of(repeats: Sequence[RepeatColumns], tasks: int) -> list[JsonObject]:
     """Return one entry for each repeat of so many tasks."""
-    if any(repeat.rows != tasks for repeat in repeats):
-        sizes = ", ".join(f"repeat {repeat.index} {repeat.rows}" for repeat in repeats[:_SHOWN])
-        _log.warning("repeats cover different tasks (of %d tasks: %s)", tasks, sizes)
     entries = [_entry(repeat, tasks) for repeat in repeats]
     flat = {name.removeprefix(_SEM) for entry in entries for name in entry if name.startswith(_SEM) and not entry[name]}
     if flat:
         _log.info("the same in all tasks of some repeat, so their intervals have no width: %s", sorted(flat))
     return entries
+
+
+def unequal(entries: Sequence[Mapping[str, object]]) -> str | None:
+    """Return what is told of repeats that cover different tasks, None where the entries of all cover the same."""
+    if not any(entry.get(_MISSING) for entry in entries):
+        return None
+    tasks = max(_count(entry, _SAMPLES) + _count(entry, _MISSING) for entry in entries)
+    shown = [f"repeat {entry.get(ROLLOUT_INDEX_KEY_NAME)} {_count(entry, _SAMPLES)}" for entry in entries[:_SHOWN]]
+    more = [f"and {len(entries) - _SHOWN} more"] if len(entries) > _SHOWN else []
+    return f"repeats cover different tasks (of {tasks} tasks: {', '.join([*shown, *more])})"
+
+
+def _count(entry: Mapping[str, object], name: str) -> int:
+    found = entry.get(name)
+    return found if isinstance(found, int) else 0
 
 
 def kept_of_hook(answers: Sequence[Mapping[str, Any]]) -> list[JsonObject]:
@@ -84,8 +99,8 @@ def kept_of_hook(answers: Sequence[Mapping[str, Any]]) -> list[JsonObject]:
 def _entry(repeat: RepeatColumns, tasks: int) -> JsonObject:
     entry: JsonObject = {
         ROLLOUT_INDEX_KEY_NAME: repeat.index,
-        "sample_count": repeat.rows,
-        "missing_count": tasks - repeat.rows,
+        _SAMPLES: repeat.rows,
+        _MISSING: tasks - repeat.rows,
     }
     for name, values in repeat.columns.items():
         statistics = _statistics(values)

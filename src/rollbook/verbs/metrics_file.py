@@ -17,6 +17,7 @@ from rollbook.ledger.whole_file import whole_file
 from rollbook.records.codec import encode
 from rollbook.records.json_values import JsonObject
 from rollbook.records.keys import AGENT_REF_KEY, NG_ENVIRONMENT_SERVER_KEY
+from rollbook.scoring.repeats import unequal
 from rollbook.scoring.streamed import Expected, StreamedMetrics
 from rollbook.scoring.streamed_metrics import Metrics
 from rollbook.verbs.metrics_halves import AggregationOverError, Cut, Rows, take_halves, take_rows
@@ -48,18 +49,31 @@ class LocalEntry(msgspec.Struct, frozen=True):
 
 
 def warnings_of(entries: Iterable[JsonObject]) -> list[str]:
-    """Return, for each server whose own metrics are missing, that they are, why, and where others were computed."""
-    return [_warning(entry) for entry in entries if ERROR_KEY in entry or entry.get(LOCALLY_KEY)]
+    """Return what puts metrics in doubt, server by server.
+
+    Its own metrics are missing, why, and whether others were computed here; its repeats cover different tasks.
+    """
+    return [told for entry in entries for told in _warnings(entry, where_computed=True)]
 
 
-def _warning(entry: JsonObject) -> str:
+def doubts_of(entries: Iterable[JsonObject]) -> list[str]:
+    """Return the same without entries that were merely computed here, which a report says of them itself."""
+    return [told for entry in entries for told in _warnings(entry, where_computed=False)]
+
+
+def _warnings(entry: JsonObject, *, where_computed: bool) -> Iterator[str]:
     agent, error = entry.get(AGENT_REF_KEY), entry.get(ERROR_KEY)
     name = agent.get("name") if isinstance(agent, dict) else entry.get(NG_ENVIRONMENT_SERVER_KEY)
-    if error is None:
-        return f"metrics of {name}: {entry.get(NOTE_KEY)}"
-    why = f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else error
-    here = "; those that any server computes were computed here" if entry.get(LOCALLY_KEY) else ""
-    return f"metrics of {name} could not be computed: {why}{here}"
+    if error is not None:
+        why = f"{error.get('type')}: {error.get('message')}" if isinstance(error, dict) else error
+        here = "; those that any server computes were computed here" if entry.get(LOCALLY_KEY) else ""
+        yield f"metrics of {name} could not be computed: {why}{here}"
+    elif entry.get(LOCALLY_KEY) and where_computed:
+        yield f"metrics of {name}: {entry.get(NOTE_KEY)}"
+    repeats = entry.get("repeat_level_metrics")
+    told = unequal([one for one in repeats if isinstance(one, dict)]) if isinstance(repeats, list) else None
+    if told is not None:
+        yield f"metrics of {name}: {told}"
 
 
 def write_metrics(

@@ -30,6 +30,7 @@ from rollbook.scoring.profile import Kind, LabelProfile, Task, UnreadableRowErro
 from rollbook.scoring.profile_filter import PASS, names_in, parsed
 from rollbook.scoring.profile_rates import SHOWN_KS
 from rollbook.scoring.profile_totals import Kept, LabelTotals, Profile
+from rollbook.scoring.repeats import unequal
 from rollbook.verbs.output_file import output_file
 from rollbook.verbs.profile_blocks import Block, merged
 from rollbook.verbs.profile_entries import Entries
@@ -220,6 +221,7 @@ class _Profiling:
         """Write what is left to write, put the files in place, and return what everything came to."""
         agents: list[JsonObject] = []
         repeats: list[JsonObject] = []
+        warnings: list[str] = []
         for label, group in sorted(self._groups.items(), key=lambda one: str(one[0])):
             try:
                 metrics = group.profile.end()
@@ -228,6 +230,8 @@ class _Profiling:
             ref = {} if label is None else {AGENT_REF_KEY: {"name": label}}
             agents.append(metrics.agent_metrics | ref)
             repeats += [entry | ref for entry in metrics.repeat_level_metrics]
+            told = unequal(metrics.repeat_level_metrics)
+            warnings += [] if told is None else [f"{label or 'all rollouts'}: {told}"]
             mean = metrics.agent_metrics.get("mean/reward")
             group.totals.mean_reward = mean if isinstance(mean, int | float) else None
         self._entries.end()
@@ -244,6 +248,7 @@ class _Profiling:
             files={name: str(path) for name, path in self._paths.items()},
             has_plan=all(run.plan is not None for run in self._runs),
             damage=[said for run in self._runs for said in run.damage],
+            warnings=warnings,
         )
 
 

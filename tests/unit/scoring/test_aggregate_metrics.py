@@ -252,8 +252,8 @@ def test_unequal_repeats_and_intervals_without_width_are_logged_once(caplog):
     with caplog.at_level(logging.INFO):
         compute_aggregate_metrics(rows_of({(0, 0): 1.0, (1, 0): 1.0, (2, 0): 1.0, (0, 1): 0.0}))
     assert [record.message for record in caplog.records] == [
-        "repeats cover different tasks (of 3 tasks: repeat 0 3, repeat 1 1)",
         "the same in all tasks of some repeat, so their intervals have no width: ['reward']",
+        "repeats cover different tasks (of 3 tasks: repeat 0 3, repeat 1 1)",
     ]
 
 
