@@ -17,7 +17,7 @@ from typing import Final
 
 import click
 
-from rollbook.cli.terminal import note, say_error
+from rollbook.cli.terminal import have_streams, lead_nowhere, note, say_error
 from rollbook.cli.verb import Verb, VerbGroup
 from rollbook.errors import RollbookError
 
@@ -40,6 +40,7 @@ gym: Final = VerbGroup(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line on `arguments` (the process's own by default) and exit with its code."""
+    have_streams()
     sys.exit(exit_code_of(arguments))
 
 
@@ -99,7 +100,7 @@ def _interrupted() -> int:
 
 def _reader_went_away() -> int:
     """Let the interpreter flush into nothing at exit; who closed the pipe has read enough."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    lead_nowhere(sys.stdout)
     return _FAILED
 
 

@@ -36,8 +36,9 @@ def heard(stop: Stop, grace: float) -> Iterator[None]:
     def hear(number: signal.Signals) -> None:
         if stop.at_once.is_set() and task is not None:
             task.cancel()
-        _answer(stop, number, grace)
+        answer = _answer(stop, number, grace)
         stop.request(number.name, EXIT_BASE + number)
+        note(answer)
 
     with _told(_HEARD, hear):
         yield
@@ -63,9 +64,9 @@ async def _cancelled_by_signals(coroutine: Coroutine[Any, Any, _T], came: list[s
     working = asyncio.ensure_future(coroutine)
 
     def hear(number: signal.Signals) -> None:
-        note(f"{number.name}: what is under way is ended.")
         came.append(number)
         working.cancel()
+        note(f"{number.name}: what is under way is ended.")
 
     with _told(_ENDING, hear):
         return await working
@@ -86,11 +87,10 @@ def _told(names: tuple[str, ...], hear: Callable[[signal.Signals], None]) -> Ite
             loop.remove_signal_handler(number)
 
 
-def _answer(stop: Stop, number: signal.Signals, grace: float) -> None:
+def _answer(stop: Stop, number: signal.Signals, grace: float) -> str:
     if stop.asked.is_set():
-        note(f"{number.name}: what is in flight is ended now.")
-    else:
-        note(
-            f"{number.name}: nothing further is sent; what is in flight has {grace:g} s to end (--grace). "
-            "A second signal ends it at once."
-        )
+        return f"{number.name}: what is in flight is ended now."
+    return (
+        f"{number.name}: nothing further is sent; what is in flight has {grace:g} s to end (--grace). "
+        "A second signal ends it at once."
+    )

@@ -4,12 +4,16 @@ Rules:
 * Text that came from data never moves the cursor, rings or colours: control characters are shown as escapes.
 * A log stays small however often the same goes wrong.
 * Colour only where a terminal reads.
+* What cannot be said ends nothing: a terminal may be gone, and the disk of a log may be full. Results that nobody gets
+  are an error, but where their terminal is gone.
 
 Source: servers.md §10.1; case RC-61.
 """
 
+import errno
 import json
 import logging
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -31,23 +35,49 @@ def fit(text: str) -> str:
 
 def say(text: str) -> None:
     """Write one result line to standard output."""
-    click.echo(fit(text))
+    _written(fit(text))
 
 
 def note(text: str) -> None:
     """Write one line about what is going on to standard error."""
-    click.echo(fit(text), err=True)
+    _written(fit(text), err=True)
 
 
 def say_json(value: object) -> None:
     """Write `value` to standard output as one JSON document; what a terminal must not see is a JSON escape."""
     text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    click.echo(text if fit(text) == text else json.dumps(value, indent=2, default=str))
+    _written(text if fit(text) == text else json.dumps(value, indent=2, default=str))
 
 
 def say_error(message: str) -> None:
     """Write one red `Error:` line to standard error."""
-    click.echo(click.style(fit(f"Error: {message}"), fg="red"), err=True)
+    _written(click.style(fit(f"Error: {message}"), fg="red"), err=True)
+
+
+def have_streams() -> None:
+    """Open what a caller closed of the three standard streams: the next file must not get the number of one."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  a standard stream
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  the other one
+
+
+def lead_nowhere(stream: TextIO) -> None:
+    """Let what is written to `stream` go nowhere from now on; nobody reads it, and the interpreter flushes it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _written(text: str, *, err: bool = False) -> None:
+    try:
+        click.echo(text, err=err)
+    except OSError as error:
+        if error.errno == errno.EIO:
+            lead_nowhere(sys.stderr if err else sys.stdout)
+        elif not err:
+            raise
 
 
 class FewOfEach(logging.StreamHandler[TextIO]):
