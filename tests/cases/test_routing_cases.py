@@ -101,3 +101,17 @@ def test_a_task_that_is_not_there_is_told_before_anything_is_sent(tmp_path, stub
     said, output = run(tmp_path, stub, "+task_ids=[1,gone]")
     assert (said.code, output.exists(), stub.requests) == (1, False, [])
     assert "no task has these ids: gone" in said.text
+
+
+def test_a_plan_given_as_rows_is_the_same_plan_byte_for_byte(tmp_path, stub):
+    flat = {"responses_create_params": {"input": "a"}, "agent_ref": {"name": AGENT}, "task_id": "x"}
+    rows = [EPISODES[0], flat | {"_ng_environment_server": ENVIRONMENT}]
+    words = ["--num-repeats", "2", "--interleave-repeats", "+num_repeats_add_seed={_default: false, adder: true}"]
+    stub.script = lambda row: answer(row) if "episode_id" in row else None
+    first, output = run(tmp_path, stub, *words, rows=rows)
+    assert first.code == 3, first.text
+    plan = output.with_name("r_materialized_inputs.jsonl").read_bytes()
+    (tmp_path / "again").mkdir()
+    said, again = run(tmp_path / "again", stub, rows=[strict(line) for line in plan.splitlines()])
+    assert "2 tasks, 4 rollouts planned" in said.text
+    assert again.with_name("r_materialized_inputs.jsonl").read_bytes() == plan

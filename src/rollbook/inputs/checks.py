@@ -3,6 +3,7 @@
 Rules:
 * All rows are looked at; one error lists every row at fault, by line.
 * An empty `input` list is legal: some agents build their own prompt.
+* One id is one task: rows that share it are alike. Rows of a plan may differ in routing, seeds and skills alone.
 
 Source: cases RC-66, RC-68; collection.md §2.1, §2.4, §2.9.
 """
@@ -14,9 +15,10 @@ import msgspec
 
 from rollbook.errors import InputError
 from rollbook.inputs.row_names import faults_in_names, task_name
-from rollbook.records.identity import TASK_INDEX_KEY_NAME
+from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME
 from rollbook.records.keys import RESPONSES_CREATE_PARAMS_KEY
 from rollbook.records.source import SourceRow, is_materialized
+from rollbook.records.task_content import content_digest
 
 _LISTED: Final = 20
 
@@ -87,10 +89,15 @@ class RowChecks(msgspec.Struct):
             self._same_content(name, source)
 
     def _same_content(self, name: tuple[object, object], source: SourceRow) -> None:
-        digest = source.digest
-        content, place = self._content.setdefault(name, (digest, source.place))
-        if content != digest:
+        said = _said_by(source)
+        content, place = self._content.setdefault(name, (said, source.place))
+        if content != said:
             self._clashes.append(f"{name[1]!r} at {place} and {source.place}")
+
+
+def _said_by(source: SourceRow) -> bytes:
+    """Return what repeats of a task have alike: a row's text; of a row of a plan, where they differ, its content."""
+    return content_digest(source.row) if ROLLOUT_INDEX_KEY_NAME in source.row else source.digest
 
 
 def _listed(places: list[str], between: str = ", ") -> str:

@@ -2,7 +2,7 @@
 
 Rules:
 * Rows are never mutated; each repeat is a shallow copy.
-* A task is equal text: rows alike in every byte extend the same task's repeats.
+* A task is equal text: rows alike in every byte extend the same task's repeats, as do rows that bring one number along.
 * A part of the tasks numbers them as the whole does, so that the parts together are the whole.
 * Rows stream through; what is kept is a digest per task and a counter per task, and neither once rows are at an end.
 
@@ -101,8 +101,8 @@ class Expansion:
         seen: set[bytes] = set()
         for source in sources:
             stored = stored_task_id(source.row)
-            if stored in wanted and source.digest not in seen:
-                seen.add(source.digest)
+            if stored in wanted and source.task not in seen:
+                seen.add(source.task)
                 self._ids_found.add(stored)
                 yield source
 
@@ -110,7 +110,7 @@ class Expansion:
         """Yield rows with the numbers of their tasks."""
         limit = self.options.limit
         for source in sources:
-            digest = source.digest
+            digest = source.task
             task = self._task_of.get(digest)
             if task is None:
                 if limit is not None and len(self._task_of) >= limit:

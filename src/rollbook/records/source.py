@@ -1,7 +1,8 @@
 """A row as a dataset holds it: the text that makes it one task, its fields, and where it stands.
 
 Rules:
-* Two rows are the same task when their text is the same; the text is never parsed to compare.
+* Two rows are the same task when their text is the same; the text is never parsed to compare. Rows that bring the
+  number of their task along are the same task when the number is.
 
 Source: collection.md §1.1, §2.4.
 """
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from rollbook.records.identity import TASK_INDEX_KEY_NAME, is_index
 from rollbook.records.json_values import JsonMapping, JsonObject
 
 
@@ -26,6 +28,14 @@ class SourceRow(msgspec.Struct, frozen=True):
     def digest(self) -> bytes:
         """What stands for the row's text where many rows are compared: 16 bytes of BLAKE2b."""
         return hashlib.blake2b(self.text, digest_size=16).digest()
+
+    @property
+    def task(self) -> bytes:
+        """What stands for the row's task: 16 bytes of BLAKE2b, of the number that it brings along or of its text."""
+        index = self.row.get(TASK_INDEX_KEY_NAME)
+        if not is_index(index):
+            return self.digest
+        return hashlib.blake2b(str(index).encode(), digest_size=16, person=b"task number").digest()
 
     @property
     def place(self) -> str:

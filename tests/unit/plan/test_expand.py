@@ -254,3 +254,10 @@ def test_the_task_with_most_rollouts_is_known_whatever_makes_them_many():
     assert Expansion(PlanOptions()).largest_task is None
     _, expansion = expand([A, B, A], repeats=2, agent_map={"rs": "Z"})
     assert expansion.largest_task == (0, 4)
+
+
+def test_rows_of_one_supplied_index_are_one_task_whatever_else_they_say():
+    rows = [A | {"_ng_task_index": index, "_ng_rollout_index": n} for index in (4, 9) for n in range(2)]
+    planned, expansion = expand(rows, limit=1, repeats=2)
+    assert [who(row) for row in planned] == [(4, 0, "A"), (4, 1, "A"), (4, 2, "A"), (4, 3, "A")]
+    assert (expansion.tasks, expansion.notes) == (1, [])
