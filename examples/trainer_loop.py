@@ -223,5 +223,8 @@ async def main(said_words: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    with suppress(asyncio.CancelledError, KeyboardInterrupt):
-        asyncio.run(main())
+    try:
+        with suppress(asyncio.CancelledError, KeyboardInterrupt):
+            asyncio.run(main())
+    except rollbook.RollbookError as told:
+        raise SystemExit(f"{told}") from None

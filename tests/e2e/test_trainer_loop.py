@@ -220,3 +220,16 @@ def test_the_loop_serves_itself_where_no_server_is_named(tmp_path, capsys):
 
 def test_the_loop_is_short_enough_to_be_read():
     assert len(LOOP.read_text(encoding="utf-8").splitlines()) <= 230
+
+
+def test_a_second_trainer_of_a_folder_is_told_who_works_there_and_what_to_do(tmp_path):
+    with serving_but(2) as (stub, stuck):
+        command = [sys.executable, LOOP, *words(stub, tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
+            assert stuck.arrived.wait(60)
+            second = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+            first.kill()
+    assert second.returncode == 1
+    assert "Traceback" not in second.stderr
+    assert f"pid {first.pid} on " in second.stderr
+    assert "is writing this run; wait for it" in second.stderr
