@@ -12,7 +12,7 @@ from rollbook.compare.gate import RuleOutcome, metric_facts, ruled_by_metric, ru
 from rollbook.compare.metric_difference import MetricComparison, MetricRow
 from rollbook.compare.multiplicity import holm_of_known
 from rollbook.compare.nearest import meant
-from rollbook.compare.policy import REWARD, Demand
+from rollbook.compare.policy import REWARD, Demand, Tier
 from rollbook.compare.row_difference import RowDifference
 from rollbook.compare.side import SideFacts
 from rollbook.compare.verdict import damages
@@ -96,9 +96,16 @@ def _metric_rules(
         coverage = _coverage(demand, comparison, rows.whole.difference if rows else None)
         yield from ruled_by_metric(demand, metric_facts(row, demand, p_value), coverage)
     if not found:
-        names = {row.name for comparison in metrics for row in comparison.metrics}
-        near = "" if tier.metric in names else meant(tier.metric, {*names, REWARD})
-        yield from without_data(demand, f"the metric {tier.metric} is not on both sides{near}")
+        yield from without_data(demand, _no_such_metric(tier, metrics))
+
+
+def _no_such_metric(tier: Tier, metrics: Sequence[MetricComparison]) -> str:
+    agents = {name for one in metrics for name in (one.baseline_agent, one.candidate_agent)}
+    if tier.agent is not None and tier.agent not in agents:
+        return f"no metrics are of the agent {tier.agent}{meant(tier.agent, agents)}"
+    names = {row.name for comparison in metrics for row in comparison.metrics}
+    near = "" if tier.metric in names else meant(tier.metric, {*names, REWARD})
+    return f"the metric {tier.metric} is not on both sides{near}"
 
 
 def _adjusted(demand: Demand, metrics: ByMetrics) -> list[list[float | None]]:

@@ -82,6 +82,15 @@ def test_a_metric_is_held_to_the_level_of_the_policy_and_of_all_candidates(tmp_p
     assert evaluated((ours, theirs), *more, *policy(tmp_path, METRIC_TIER)).code == 7
 
 
+def test_a_metric_of_an_agent_that_is_nowhere_is_told_with_the_agent_that_is_there(tmp_path):
+    runs = by_repeats(tmp_path / "a", 14, 15), by_repeats(tmp_path / "b", 14, 15)
+    tier = "tiers:\n  - {name: m, metric: mean/reward, agent: AGENT, max_drop: 0.9}\n"
+    assert evaluated(runs, *policy(tmp_path, tier.replace("AGENT", "solver"))).code == 0
+    answer = evaluated(runs, *policy(tmp_path, tier.replace("AGENT", "slover")))
+    said = "no metrics are of the agent slover; did you mean solver?"
+    assert (answer.code, said in " ".join(answer.out.split())) == (7, True), answer.out
+
+
 def test_a_zero_that_a_producer_marked_is_said_and_falls(tmp_path):
     ours = written(tmp_path / "a", [1.0] * 20)
     theirs = written(tmp_path / "b", [1.0] * 19 + ["timeout_exceeded"])

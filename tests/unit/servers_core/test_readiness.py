@@ -7,6 +7,7 @@ from ports import free_ports
 from rollbook.errors import EndpointNotReadyError
 from rollbook.servers.http.waiting import until
 from rollbook.servers.serving.readiness import (
+    TIMEOUT_KEY,
     ModelEndpoint,
     model_endpoints,
     wait_for_endpoint,
@@ -58,7 +59,8 @@ async def test_an_endpoint_that_comes_up_in_time_is_waited_for_and_said_at_once(
     (port,) = free_ports(1)
     waiting = asyncio.create_task(wait_for_endpoint(ModelEndpoint("key", f"http://127.0.0.1:{port}/v1"), 30))
     assert await until(lambda: bool(caplog.records), 60)
-    assert f"waiting for the model endpoint http://127.0.0.1:{port}/v1" in caplog.records[0].getMessage()
+    said = caplog.records[0].getMessage()
+    assert f"waiting for the model endpoint http://127.0.0.1:{port}/v1, for 30 s at most (++{TIMEOUT_KEY}=S)" in said
     async with in_process(probe().build_app(), port):
         await waiting
 

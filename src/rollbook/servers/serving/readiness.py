@@ -94,7 +94,13 @@ async def wait_for_endpoint(endpoint: ModelEndpoint, seconds: float) -> None:
                 f"give another address (++{endpoint.key}=<url>), or skip this check (++{TIMEOUT_KEY}=0)"
             ) from error
         if tries == 0:
-            _LOG.warning("waiting for the model endpoint %s: %s", redacted_url(endpoint.url), error)
+            _LOG.warning(
+                "waiting for the model endpoint %s, for %g s at most (++%s=S): %s",
+                redacted_url(endpoint.url),
+                seconds,
+                TIMEOUT_KEY,
+                error,
+            )
         tries += 1
         await asyncio.sleep(pause)
 
