@@ -3,7 +3,8 @@
 Rules:
 * All rows are looked at; one error lists every row at fault, by line.
 * An empty `input` list is legal: some agents build their own prompt.
-* One id is one task: rows that share it are alike. Rows of a plan may differ in routing, seeds and skills alone.
+* One id is one task: rows that share it are alike. Rows that bring the number of their task along, as those of a plan
+  do, may differ in routing, seeds and skills.
 
 Source: cases RC-66, RC-68; collection.md §2.1, §2.4, §2.9.
 """
@@ -15,7 +16,7 @@ import msgspec
 
 from rollbook.errors import InputError
 from rollbook.inputs.row_names import faults_in_names, task_name
-from rollbook.records.identity import ROLLOUT_INDEX_KEY_NAME, TASK_INDEX_KEY_NAME
+from rollbook.records.identity import TASK_INDEX_KEY_NAME, is_index
 from rollbook.records.keys import RESPONSES_CREATE_PARAMS_KEY
 from rollbook.records.source import SourceRow, is_materialized
 from rollbook.records.task_content import content_digest
@@ -96,8 +97,8 @@ class RowChecks(msgspec.Struct):
 
 
 def _said_by(source: SourceRow) -> bytes:
-    """Return what repeats of a task have alike: a row's text; of a row of a plan, where they differ, its content."""
-    return content_digest(source.row) if ROLLOUT_INDEX_KEY_NAME in source.row else source.digest
+    """Return what repeats of a task have alike: a row's text; where its number says so, the content of its task."""
+    return content_digest(source.row) if is_index(source.row.get(TASK_INDEX_KEY_NAME)) else source.digest
 
 
 def _listed(places: list[str], between: str = ", ") -> str:

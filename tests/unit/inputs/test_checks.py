@@ -35,6 +35,7 @@ def test_an_episode_task_needs_no_prompt_block():
     [
         [PROMPT | {"_ng_task_index": 3, "q": 1}, PROMPT | {"_ng_task_index": 3, "q": 2}],
         [PROMPT | {"task_id": "same", "q": 1}, PROMPT | {"task_id": "same", "q": 2}],
+        [PROMPT | {"task_id": "same", "_ng_rollout_index": index} for index in range(2)],
         [
             {"task_id": {"taskset": "t", "task_id": "1"}, "task_input": {"q": 1}},
             {"task_id": {"taskset": "t", "task_id": "1"}, "task_input": {"q": 2}},
@@ -51,6 +52,7 @@ def test_one_id_on_two_tasks_is_refused_with_both_places(rows):
     [
         [PROMPT | {"task_id": "same"}, PROMPT | {"task_id": "same"}],
         [PROMPT | {"task_id": "1", "task_source": "a"}, PROMPT | {"task_id": "1", "task_source": "b"}],
+        [PROMPT | {"_ng_task_index": 1, "agent_ref": {"name": name}} for name in "ab"],
     ],
 )
 def test_equal_rows_and_rows_of_other_sets_may_share_an_id(rows):
