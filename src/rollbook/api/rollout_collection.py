@@ -55,6 +55,7 @@ from rollbook.plan.expand import Expansion
 from rollbook.plan.options import PlanOptions
 from rollbook.plan.targets import name_in
 from rollbook.records.keys import AGENT_REF_KEY, TASK_SOURCE_KEY
+from rollbook.records.source import is_materialized
 from rollbook.servers.client import ServerClient, setup_server_client
 from rollbook.verbs.prepare import planned_rows
 
@@ -122,7 +123,7 @@ class RolloutCollectionHelper:
 
     @staticmethod
     def resolve_task_sources(examples: Rows, global_config_dict: Config) -> None:
-        """Give each row that names only a `task_source` its agent, in place.
+        """Give each flat row that names only a `task_source` its agent, in place; episode tasks go by their taskset.
 
         Raises:
             InputError: every source that leads to no agent, or a name that is no text.
@@ -134,7 +135,8 @@ class RolloutCollectionHelper:
             fault = next(_faults(row), None)
             if fault is not None:
                 raise InputError(f"row {number}: {fault}")
-        open_rows = [row for row in rows if name_in(row.get(AGENT_REF_KEY)) is None and row.get(TASK_SOURCE_KEY)]
+        flat = [row for row in rows if not is_materialized(row)]
+        open_rows = [row for row in flat if name_in(row.get(AGENT_REF_KEY)) is None and row.get(TASK_SOURCE_KEY)]
         agents = resolve_task_sources(config, [row[TASK_SOURCE_KEY] for row in open_rows])
         for row in open_rows:
             row[AGENT_REF_KEY] = {"name": agents[row[TASK_SOURCE_KEY]]}

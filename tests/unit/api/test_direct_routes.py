@@ -101,3 +101,10 @@ def test_an_episode_task_that_no_server_could_name_is_refused_before_anything_is
     odd = {"task_id": task_id, "task_input": {}, "_ng_environment_server": "turns"}
     with pytest.raises(InputError, match=said):
         direct_rows([row | NUMBERED for row in (EPISODE, odd)], directory())
+
+
+def test_a_task_source_gives_an_episode_task_no_agent():
+    rows = [EPISODE | {"task_source": "maths"}, {"task_source": "solver"}]
+    RolloutCollectionHelper.resolve_task_sources(rows, OmegaConf.create(CONFIG))
+    assert rows == [EPISODE | {"task_source": "maths"}, {"task_source": "solver", "agent_ref": {"name": "solver"}}]
+    assert called(rows[0]).rollout.server == "turns"
