@@ -32,6 +32,10 @@ _REASONS: Final = (
 )
 """Where a failure that a reply reports says why."""
 _QUOTED: Final = re.compile(r"\bb\\*['\"]")
+_CONNECTION: Final = re.compile(
+    r"ConnectionKey\(host='(?P<host>[^']*)', port=(?P<port>\w+)[^()]*(?:\([^()]*\)[^()]*)*\)"
+)
+"""What an HTTP client calls an address, with all that it knows of the way there."""
 _ESCAPED_SPACE: Final = re.compile(r"\\+[nrt]")
 _CREDENTIALS: Final = re.compile(
     r"(?P<before>\b(?:bearer|basic)\s+|\b(?:x-)?api[-_ ]?key\\*[\"']?\s*[:=]\s*\\*[\"']?)"
@@ -53,9 +57,11 @@ def innermost(text: str) -> str:
     """Return what the innermost server said, on one line; empty when nothing was said.
 
     An error reply quotes the reply that it was given, one level a hop: what stands behind the last `b'` or `b"` is it.
+    Where that is an address that could not be reached, it is shortened so far that the reason is shown as well.
     """
     said = _QUOTED.split(text)[-1]
-    return " ".join(_ESCAPED_SPACE.sub(" ", said).replace("\\", "").split()).strip("\"' ")
+    line = " ".join(_ESCAPED_SPACE.sub(" ", said).replace("\\", "").split()).strip("\"' ")
+    return _CONNECTION.sub(r"\g<host>:\g<port>", line)
 
 
 def without_credentials(text: str) -> str:

@@ -270,11 +270,18 @@ def test_only_a_failed_run_ends_an_unrouted_run_and_leaves_evidence():
 
 INNER = 'Hit an exception in M___m calling an inner server: b\'{"detail": "model is \\\\"busy\\\\""}\''
 
+KEY = "host='127.0.0.1', port=8009, is_ssl=False, ssl=<SSLContext (TLS) at 0x1>, proxy=None, proxy_auth=None"
+UNREACHED = f"ClientConnectorError(ConnectionKey({KEY}), ConnectionRefusedError(111, 'Connection refused'))"
+
 
 @pytest.mark.parametrize(
     ("body", "cause"),
     [
         (b"", None),
+        (
+            msgspec.json.encode(f"Hit an exception in A calling an inner server: {msgspec.json.encode(UNREACHED)!r}"),
+            "ClientConnectorError(127.0.0.1:8009, ConnectionRefusedError(111, 'Connection refused'))",
+        ),
         (b'"ValueError(1)"', "ValueError(1)"),
         (msgspec.json.encode(INNER), '{"detail": "model is "busy""}'),
         (msgspec.json.encode(f"Hit an exception in A calling an inner server: {msgspec.json.encode(INNER)!r}"), "busy"),
