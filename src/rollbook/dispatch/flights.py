@@ -4,6 +4,8 @@ Rules:
 * One look over the table serves all limits and the report of a run that stalls; no request has a timer of its own.
 * A flight that is given up ends its lane's wait, and nothing else: its lane says then how the attempt ended.
 * A rollout's clock starts when its request can be sent: connecting, which has limits of its own, does not count.
+* A server is told the limit of the whole rollout, and has a moment beyond it to say itself that the time is over: it
+  knows where the time went.
 
 Source: collection.md §3.2, §3.6, §19; cases RC-35, RC-37.
 """
@@ -21,6 +23,7 @@ from rollbook.records.identity import RolloutKey
 from rollbook.records.task import Rollout
 
 LONGEST_SHOWN: Final = 20
+LAST_WORD_SECONDS: Final = 0.25
 
 
 class GivenUp(Enum):
@@ -133,6 +136,6 @@ def _over(flight: Flight, limits: Limits, now: float) -> str | None:
     part, allowed = ("first line", limits.response) if exchange.phase is Phase.WAITING else ("end", limits.body)
     if allowed is not None and now - exchange.since >= allowed:
         return f"the reply's {part} did not come within {allowed:g} s"
-    if limits.rollout is not None and now - (exchange.sent_at or now) >= limits.rollout:
+    if limits.rollout is not None and now - (exchange.sent_at or now) >= limits.rollout + LAST_WORD_SECONDS:
         return f"the rollout took longer than its limit of {limits.rollout:g} s"
     return None

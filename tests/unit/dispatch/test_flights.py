@@ -6,10 +6,10 @@ import pytest
 
 from rollbook.dispatch.ceilings import Ceilings
 from rollbook.dispatch.dispatcher import Dispatched
-from rollbook.dispatch.flights import LONGEST_SHOWN, Flights
+from rollbook.dispatch.flights import LAST_WORD_SECONDS, LONGEST_SHOWN, Flights
 from rollbook.dispatch.policy import Limits
 from rollbook.records.event import AttemptEnded
-from rollbook.records.exchange import Phase
+from rollbook.records.exchange import Phase, Reply
 from rollbook.records.failure_kinds import Delivery
 from rollbook.records.identity import RolloutKey
 from rollbook.records.outcome import Failed, Scored
@@ -33,10 +33,10 @@ async def under_way(count=1, **limits):
 
 
 @pytest.mark.parametrize(
-    ("limit", "given_up"),
-    [("response", [1]), ("body", [2, 3]), ("rollout", [1, 2, 3, 5])],
+    ("limit", "beyond", "given_up"),
+    [("response", 0.0, [1]), ("body", 0.0, [2, 3]), ("rollout", LAST_WORD_SECONDS, [1, 2, 3, 5])],
 )
-async def test_a_limit_gives_up_the_flights_that_used_it_up_and_no_other(limit, given_up):
+async def test_a_limit_gives_up_the_flights_that_used_it_up_and_no_other(limit, beyond, given_up):
     run, (connecting, waiting, reading, trickling, late, late_reading) = await under_way(6, **{limit: 10.0})
     for call in (waiting, reading, trickling, late_reading):
         call.sent()
@@ -45,7 +45,7 @@ async def test_a_limit_gives_up_the_flights_that_used_it_up_and_no_other(limit, 
     await run.passes(0.5)
     late.sent()
     late_reading.reading()
-    await run.passes(9.25)
+    await run.passes(9.25 + beyond)
     assert run.desk.cancelled == []
     await run.passes(0.25)
     assert run.desk.cancelled == given_up
@@ -65,8 +65,8 @@ async def test_connecting_takes_no_time_of_any_limit():
     assert run.desk.cancelled == [0]
 
 
-@pytest.mark.parametrize(("limit", "why"), [("body", END), ("rollout", OVERALL)])
-async def test_a_reply_that_trickles_gains_no_time(limit, why):
+@pytest.mark.parametrize(("limit", "beyond", "why"), [("body", 0.0, END), ("rollout", LAST_WORD_SECONDS, OVERALL)])
+async def test_a_reply_that_trickles_gains_no_time(limit, beyond, why):
     run, (call,) = await under_way(**{limit: 10.0})
     call.sent()
     call.reading()
@@ -74,7 +74,7 @@ async def test_a_reply_that_trickles_gains_no_time(limit, why):
         call.exchange.status = 200
         await run.passes(1.0)
     assert run.desk.cancelled == []
-    await run.passes(1.0)
+    await run.passes(1.0 + beyond)
     await run.ends()
     assert run.outcomes[0].message == f"env at env:80: TimeoutError: {why}"
 
@@ -84,11 +84,21 @@ async def test_each_part_has_its_own_time_and_the_whole_rollout_one():
     call.sent()
     await run.passes(9.0)
     call.reading()
-    await run.passes(15.75)
+    await run.passes(16.0)
     assert run.desk.cancelled == []
-    await run.passes(0.25)
+    await run.passes(LAST_WORD_SECONDS)
     await run.ends()
     assert "longer than its limit of 25 s" in run.outcomes[0].message
+
+
+async def test_a_server_that_was_told_its_time_has_a_moment_to_say_that_it_is_over():
+    run, (call,) = await under_way(rollout=10.0)
+    call.sent()
+    await run.passes(10.0)
+    assert run.desk.cancelled == []
+    call.answer(Reply(504, b"my time was over"))
+    await run.ends()
+    assert (run.outcomes[0].http_status, run.outcomes[0].response_body) == (504, "my time was over")
 
 
 async def test_without_limits_a_flight_may_take_for_ever():
@@ -100,7 +110,12 @@ async def test_without_limits_a_flight_may_take_for_ever():
 
 
 async def test_the_server_is_told_the_limit_of_the_whole_rollout_alone():
-    told = [(await under_way(**limits))[1][0].exchange.seconds for limits in ({"rollout": 7.0}, {"response": 7.0})]
+    told = []
+    for limits in ({"rollout": 7.0}, {"response": 7.0}):
+        run, (call,) = await under_way(**limits)
+        told.append(call.exchange.seconds)
+        call.answer()
+        await run.ends()
     assert told == [7.0, None]
 
 
@@ -124,7 +139,7 @@ async def test_what_is_given_up_is_a_timeout_that_says_how_far_it_came(limit, st
     call.sent()
     if status is not None:
         call.reading(status)
-    await run.passes(10.0)
+    await run.passes(10.0 + LAST_WORD_SECONDS)
     await run.ends()
     assert run.outcomes[0] == Failed(
         failure_class=failure_class,
