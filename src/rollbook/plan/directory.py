@@ -117,7 +117,8 @@ class Directory(msgspec.Struct):
             yield lambda: check_server_admits(self.config, server, runs_it, named.source)
         if runs_it is not None:
             yield lambda: check_dataset_admits(self.config, runs_it, named.taskset)
-        yield lambda: self.find(agent, server)
+        if server is not None or named.taskset is None:
+            yield lambda: self.find(agent, server)
 
     def _note_first_fault(self, checks: Iterable[Callable[[], object]]) -> None:
         try:

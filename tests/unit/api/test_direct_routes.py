@@ -108,3 +108,12 @@ def test_a_task_source_gives_an_episode_task_no_agent():
     RolloutCollectionHelper.resolve_task_sources(rows, OmegaConf.create(CONFIG))
     assert rows == [EPISODE | {"task_source": "maths"}, {"task_source": "solver", "agent_ref": {"name": "solver"}}]
     assert called(rows[0]).rollout.server == "turns"
+
+
+def test_preprocessing_leaves_a_task_without_a_route_open_whatever_fronts_its_agent():
+    config = OmegaConf.create(CONFIG | {"turns_too": environment("solver"), "environment_server_routes": {}})
+    row = EPISODE | {"agent_ref": {"name": "solver"}}
+    (planned_row,) = RolloutCollectionHelper().preprocess_examples([row], global_config_dict=config)
+    assert planned_row == row | NUMBERED
+    with pytest.raises(InputError, match=r"no environment server for taskset .sums.: row 0"):
+        direct_rows([planned_row], Directory(config))
