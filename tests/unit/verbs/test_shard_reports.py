@@ -97,7 +97,7 @@ def test_rows_are_cut_between_two_tasks_and_only_where_all_are_results(tmp_path,
             append(output, planned(task, rollout, _ng_environment_server="e", reward=1.0))
     if counts:
         zero = planned(20, 0, _ng_environment_server="e") | FAILED | {"_ng_failure_counts_as_zero": True}
-        append(tmp_path / "r_failures.jsonl", zero | {"_ng_terminal": True})
+        append(tmp_path / "r_failures.jsonl", zero | {"_ng_failure_terminal": True})
     with Aggregation(read_shards([output]).shards, NOTHING_COUNTED) as found:
         (group,) = found.groups
         cut = found.local(group, {}, "here").cut
