@@ -12,10 +12,10 @@ Rules:
   end within 5 minutes, it halves as long as half delivers as much.
 * A ceiling that holds is tried every 30 seconds, against what it delivered in them: a quarter up; where that does not
   pay a fifth down next time, kept when it delivers as much; and so on. What pays goes on at once.
-* A refusal halves it, once for all that was sent before. Each round sent since that ends well then doubles it, up to
-  seven eighths of where it was refused. From there it goes up by a sixteenth every 30 seconds, until a round that large
-  is refused nothing, or another refusal halves it.
-  Of halvings without growth between them the place of the first is kept: an outage says nothing of a capacity.
+* A refusal that is not let pass (`ceiling_cuts`) halves it, once for all that was sent before. Each round sent since
+  that ends well then doubles it, up to seven eighths of where it was refused. From there it goes up by a sixteenth
+  every 30 seconds, until a round that large does not halve it. Of halvings without growth between them the place of the
+  first is kept.
 * It never leaves `floor` to `most`.
 
 Source: the slow start and congestion avoidance of RFC 5681 §3.1, with a rate in place of the window's acknowledgement.
@@ -26,6 +26,7 @@ from typing import Final
 
 import msgspec
 
+from rollbook.dispatch.ceiling_cuts import Cuts
 from rollbook.dispatch.ceiling_round import Round
 
 TIMED_DOUBLING: Final = 5.0
@@ -61,17 +62,13 @@ class Growth:
     """A ceiling that moves. `limit` is what it is now."""
 
     __slots__ = (
-        "_cut_at",
-        "_cuts_in_a_row",
+        "_cuts",
         "_first_count",
         "_first_seconds",
         "_full_since",
-        "_good_since_cut",
-        "_grew_since_cut",
         "_held_since",
         "_phase",
         "_proven",
-        "_refused_at",
         "_round",
         "_step",
         "_trial",
@@ -88,39 +85,30 @@ class Growth:
         self._round = Round(self.limit)
         self._trial: Trial | None = None
         self._step = 1
-        self._upwards = self._proven = self._grew_since_cut = True
+        self._upwards = self._proven = True
         self._full_since: float | None = None
-        self._held_since = self._cut_at = float("-inf")
-        self._cuts_in_a_row = self._good_since_cut = 0
-        self._refused_at: int | None = None
+        self._held_since = float("-inf")
+        self._cuts = Cuts()
         self._first_count, self._first_seconds = 0, 0.0
 
     def ended(self, seconds: float, now: float, in_flight: int, *, ok: bool) -> None:
         """Count an attempt that ran; `in_flight` with itself."""
         self._round.count(seconds, now, ok=ok, full=in_flight >= self.limit * _FULL)
-        if ok and now - seconds > self._cut_at:
-            self._good_since_cut += 1
-            self._cuts_in_a_row = 0
+        self._cuts.ended(now - seconds, ok=ok)
         if self._first_count < _FIRST_ENDINGS:
             self._first_count += 1
             self._first_seconds += seconds
 
-    def refused(self, seconds: float, now: float, in_flight: int) -> int:
-        """Halve for an attempt that was turned away; `in_flight` with itself.
+    def refused(self, seconds: float, now: float, in_flight: int, pause: float) -> int:
+        """Count an attempt that was turned away for `pause` seconds, and halve for it; `in_flight` with itself.
 
-        Return how many halvings came in a row with nothing good between them, 0 when an earlier one stands for it.
+        Return how many halvings came in a row with nothing good between them, 0 when it is let pass.
         """
         self._full_since = None
-        if now - seconds <= self._cut_at:
+        if self._cuts.lets_pass(now - seconds, now, in_flight, pause):
             return 0
-        if self._grew_since_cut or self._refused_at is None:
-            self._refused_at = in_flight
-        self._cuts_in_a_row += 1
-        self._cut_at, self._good_since_cut = now, 0
-        self._phase = Phase.RECOVERING
-        self._set(max(self.floor, min(self.limit, in_flight) // 2), in_flight)
-        self._grew_since_cut = False
-        return self._cuts_in_a_row
+        self._halve(now, in_flight, 0 if self._trial is None or self._trial.up else self._trial.back_to)
+        return self._cuts.in_a_row
 
     def unreachable(self) -> None:
         """Note that an attempt never arrived: the time for growing without an ending starts anew."""
@@ -158,16 +146,23 @@ class Growth:
         """Whether it holds, and what it delivers meanwhile is still measured."""
         return self._phase is Phase.HOLDING and self._trial is None and now - self._held_since < PROBE_EVERY
 
+    def _halve(self, now: float, in_flight: int, at_least: int) -> bool:
+        out = self._cuts.cut(now, in_flight, at_least)
+        self._phase = Phase.RECOVERING
+        return self._set(max(self.floor, min(self.limit, out) // 2), in_flight)
+
     def _recover(self, now: float, in_flight: int) -> str | None:
-        turned_over = self._good_since_cut >= self.limit and self._round.in_use
+        turned_over = self._cuts.good >= self._cuts.needed(self.limit) and self._round.in_use
         waited = self._full_for(now) >= PROBE_EVERY and in_flight <= self.limit
         if not turned_over and not waited:
-            return None
-        self._good_since_cut = 0
-        goal = (self._refused_at or 0) * 7 // 8
-        if self._set(min(self.limit * 2, max(goal, self.limit)), in_flight):
-            return "nothing was refused since it was halved"
+            idle = self._cuts.leaves_idle(self.limit) and self._halve(now, in_flight, self.limit)
+            return "refused, and in use for less than half of the time" if idle else None
+        self._cuts.turned_over()
+        if self._set(self._cuts.risen(self.limit), in_flight):
+            return "what was sent since it was halved ended well"
         self._hold(now)
+        if self._cuts.is_over():
+            self._add(self.limit)
         return None
 
     def _grow_on_time(self, now: float, in_flight: int) -> str | None:
@@ -192,8 +187,8 @@ class Growth:
             return self._step_back(trial, now, in_flight)
         if trial is not None and self._phase is Phase.HOLDING:
             self._go_on(trial)
-        if self._refused_at is not None and self.limit >= self._refused_at:
-            self._refused_at, self._phase = None, Phase.DOUBLING
+        if self._cuts.refused_at is not None and self.limit >= self._cuts.refused_at:
+            self._cuts.refused_at, self._phase = None, Phase.DOUBLING
         if not self._proven and self._needs_proof(round_):
             self._hold(now)
             tried = self._test(self.limit // 2, round_, in_flight, "does half deliver as much?")
@@ -204,7 +199,7 @@ class Growth:
     def _passed(self, trial: Trial, round_: Round) -> bool:
         if not trial.up:
             return round_.holds(trial.rate)
-        return self._refused_at is not None or round_.pays_over(trial.rate)
+        return self._cuts.refused_at is not None or round_.pays_over(trial.rate)
 
     def _step_back(self, trial: Trial, now: float, in_flight: int) -> str | None:
         if self._phase is Phase.DOUBLING and trial.up and self._proven:
@@ -219,7 +214,7 @@ class Growth:
 
     def _go_on(self, trial: Trial) -> None:
         """Do more of what paid, without a wait."""
-        if trial.up and self._refused_at is None:
+        if trial.up and self._cuts.refused_at is None:
             self._add(self.limit)
         elif not trial.up:
             self._held_since = float("-inf")
@@ -245,7 +240,7 @@ class Growth:
     def _probe(self, round_: Round, now: float, in_flight: int, *, may_grow: bool) -> str | None:
         self._held_since = now
         if self._upwards:
-            step = self.limit // (4 if self._refused_at is None else 16)
+            step = self.limit // (4 if self._cuts.refused_at is None else 16)
             tried = self._test(self.limit + max(1, step), round_, in_flight, "does more pay?") if may_grow else None
         else:
             tried = self._test(self.limit - max(1, self.limit // 5), round_, in_flight, "does less deliver as much?")
@@ -277,7 +272,8 @@ class Growth:
         if bounded == self.limit:
             return False
         self._round = Round(in_flight if bounded > self.limit else in_flight - bounded)
-        self._grew_since_cut = self._grew_since_cut or bounded > self.limit
+        if bounded > self.limit:
+            self._cuts.grew()
         self.limit = bounded
         self._trial = None
         self._full_since = None

@@ -4,8 +4,9 @@ Rules:
 * What was out when the ceiling was set was sent under another one; as many endings are passed over first.
 * The rate counts what ended well. A server that fails faster delivers no more.
 * A rate runs from one ending to another, so that endings in bursts are counted with the time between them.
-* More pays when it delivers a twentieth more, and clearly more than chance gives so few endings. Less does as well when
-  it delivers all but a twelfth.
+* More pays when it delivers a twentieth more, and more than chance gives so few endings. Less does as well when it
+  delivers all but a twelfth; the fewer endings say so, the less may be lost. What is too high costs a wait, what is too
+  low costs what is not sent.
 * A ceiling was in use where most endings, or most looks at it, found it four fifths full.
 """
 
@@ -15,7 +16,8 @@ from typing import Final
 _SHORTEST: Final = 0.25
 _SURE_GAIN: Final = 0.05
 _SMALL_LOSS: Final = 1 / 12
-_CHANCE: Final = 1.5
+_CHANCE: Final = 1.0
+_DOUBT: Final = 0.5
 
 
 class Round:
@@ -76,5 +78,5 @@ class Round:
         return self.rate > rate * (1.0 + max(_SURE_GAIN, _CHANCE / sqrt(max(1, self.ended))))
 
     def holds(self, rate: float) -> bool:
-        """Whether this delivers as much as `rate`, but for a twelfth."""
-        return self.rate >= rate * (1.0 - _SMALL_LOSS)
+        """Whether this delivers as much as `rate`, but for a twelfth, or for less where few endings tell."""
+        return self.rate >= rate * (1.0 - _SMALL_LOSS + _DOUBT / sqrt(max(1, self.ended)))

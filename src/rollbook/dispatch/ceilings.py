@@ -44,10 +44,10 @@ class Verdict(Enum):
 class _Server:
     """What is in flight on one server, and what may be."""
 
-    __slots__ = ("growth", "held_until", "in_flight", "is_told", "limit")
+    __slots__ = ("growth", "held_until", "in_flight", "is_told", "limit", "pauses")
 
     def __init__(self, limit: int, growth: Growth | None) -> None:
-        self.in_flight = 0
+        self.in_flight = self.pauses = 0
         self.limit = limit
         self.growth = growth
         self.held_until = float("-inf")
@@ -206,11 +206,12 @@ class Ceilings:
         pause = 0.0 if retry_after is None else min(retry_after, LONGEST_HOLD)
         if its.growth is not None:
             lowest = its.limit == its.growth.floor
-            in_a_row = its.growth.refused(seconds, now, its.in_flight)
+            in_a_row = its.growth.refused(seconds, now, its.in_flight, pause)
             if its.growth.limit != its.limit:
                 self._moved(server, its, now, "refused")
-            if lowest and in_a_row > 1 and retry_after is None:
-                pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(in_a_row - 2, 16))
+            its.pauses = its.pauses + 1 if lowest and in_a_row > 1 else 0
+            if its.pauses and retry_after is None:
+                pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(its.pauses - 1, 16))
         if pause > 0:
             its.held_until = max(its.held_until, now + pause)
 

@@ -27,6 +27,12 @@ class Server:
     done: list[float] = field(default_factory=list)
     sent: list[float] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
+    out: int = 0
+    put_off: int = 0
+
+    def refuses_now(self, _now: float, _source: random.Random) -> bool:
+        """Whether it turns away what it is sent, whatever it works on."""
+        return False
 
     def rate(self, since: float, until: float) -> float:
         return sum(since <= at < until for at in self.done) / (until - since)
@@ -43,6 +49,8 @@ class Simulation:
         self.most_in_flight = 0
         self.lag = 0.0
         self.tells_queues = False
+        self.put_off = 0.0
+        """Seconds that what was refused waits, at least, before it takes its place again."""
         self._random = random.Random(seed)  # noqa: S311  a simulation repeats itself
         self._order = itertools.count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -80,15 +88,22 @@ class Simulation:
 
     def _fill(self, servers: Iterable[Server]) -> None:
         for server in servers:
-            while self.ceilings.has_room(server.name, self.now):
+            while self.ceilings.has_room(server.name, self.now) and not self._waits(server):
                 self._send(server)
+
+    def _waits(self, server: Server) -> bool:
+        """Whether every place that is left is kept for what was refused."""
+        return server.put_off > 0 and server.out + server.put_off >= self.ceilings.limit_of(server.name)
 
     def _send(self, server: Server) -> None:
         self.ceilings.began(server.name)
         self.most_in_flight = max(self.most_in_flight, self.ceilings.in_flight)
         server.sent.append(self.now)
+        server.out += 1
         began = self.now
-        if server.working < server.capacity:
+        if server.refuses_now(self.now, self._random):
+            self._at(REFUSING, lambda: self._refuse(server, began))
+        elif server.working < server.capacity:
             self._work(server, began)
         elif server.refuses:
             self._at(REFUSING, lambda: self._refuse(server, began))
@@ -104,12 +119,21 @@ class Simulation:
         server.done.append(self.now)
         while server.queue and server.working < server.capacity:
             self._work(server, server.queue.popleft())
+        server.out -= 1
         self.ceilings.ended(server.name, self.now - began, Verdict.OK, self.now)
         self._fill((server,))
 
     def _refuse(self, server: Server, began: float) -> None:
         server.refused.append(self.now)
+        server.out -= 1
+        if self.put_off:
+            server.put_off += 1
+            self._at(self.put_off * self._random.uniform(1.0, 1.5), lambda: self._back(server))
         self.ceilings.ended(server.name, self.now - began, Verdict.REFUSED, self.now, server.retry_after)
+        self._fill((server,))
+
+    def _back(self, server: Server) -> None:
+        server.put_off -= 1
         self._fill((server,))
 
     def _at(self, seconds: float, what: Callable[[], None]) -> None:
