@@ -4,7 +4,8 @@ Rules:
 * Until what replaces them is settled, whatever goes wrong puts them back as they were, all of them.
 * What a command that was killed kept is put back by the next one about the same files, where it is proven to be what
   the run was made of; where it is not, it stays, and it is said where. Whoever calls holds the run, and nobody else.
-* What lies in the place of a file that is put back for another command goes aside, and is not removed.
+* What lies in the place of a file that is put back for another command goes aside, and is not removed; rows that are as
+  a collation wrote them, which the next collation would write over, are replaced like that here.
 * They are kept in their own folder, by a second name where the file system has such, and no longer than that.
 * The folder's name says which files they are, by the first of them, and how far it is: a folder that is not whole yet,
   or was let go, puts nothing back.
@@ -21,6 +22,7 @@ from shlex import quote
 from typing import Final
 
 from rollbook.ledger.digests import sha256_of
+from rollbook.verbs.collate_metrics import is_collated
 
 _LOG = logging.getLogger(__name__)
 _KEPT: Final = ".earlier-"
@@ -61,10 +63,10 @@ def put_back_left(files: Sequence[Path], of_run: str | None) -> None:
     for folder in sorted(place.glob(f"{_KEPT}{name}-*")):
         first = folder / files[0].name
         if first.is_file() and sha256_of(first) == of_run:
-            replaced = _move_others(files, folder)
+            replaced = None if is_collated(files[0]) else _move_others(files, folder)
             _put_back(files, folder)
             _let_go(folder)
-            where = "" if replaced is None else f"; what lay there is in {replaced}"
+            where = "" if replaced is None else _where(replaced)
             _LOG.warning(
                 "%s: a command was killed while it made these rows anew; they are put back as they were%s", place, where
             )
@@ -85,6 +87,10 @@ def _move_others(files: Sequence[Path], kept: Path) -> Path | None:
     for path in others:
         path.rename(aside / path.name)
     return aside
+
+
+def _where(replaced: Path) -> str:
+    return f"; what lay there is in {replaced}; if nobody needs it: rm -r {quote(str(replaced))}"
 
 
 def _is_same(path: Path, other: Path) -> bool:

@@ -18,6 +18,7 @@ from rollbook.cli.dataset_gitlab import refuse_gitlab
 from rollbook.cli.terminal import note, say, say_json
 from rollbook.config.dataset_commands import CollateConfig, DownloadConfig, UploadConfig
 from rollbook.config.hub_token import get_hf_token
+from rollbook.config.parser import GlobalConfigDictParserConfig
 from rollbook.config.roots import require_read_path
 from rollbook.config.settings import settings_from
 from rollbook.errors import ConfigError
@@ -37,8 +38,9 @@ _UPLOAD: Final = (
 
 
 def collate_datasets(given: Mapping[str, Any], *, as_json: bool) -> None:
-    """Make the data sets of a configuration ready, and say what was written."""
-    cfg = resolved_configuration(given, settings=given_values(given, _COLLATE), with_agents=False)
+    """Make the data sets of a configuration ready, and say what was written; no model is asked, not even a judge."""
+    settings = {**GlobalConfigDictParserConfig.NO_MODEL_GLOBAL_CONFIG_DICT, **given_values(given, _COLLATE)}
+    cfg = resolved_configuration(given, settings=settings, with_agents=False)
     config = settings_from(CollateConfig, cfg)
     token = _token(cfg.get("hf_token"))
     collated = collate(

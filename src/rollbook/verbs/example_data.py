@@ -65,7 +65,7 @@ def _metrics(path: Path, rows: Path, cure: str) -> Iterator[str]:
     except FileNotFoundError:
         yield f"{path} is missing; {cure}"
     except ValueError:
-        yield f"{path}: no JSON"
+        yield f"{path}: no JSON; {cure}"
     else:
         count = found.get(_METRICS_COUNT) if isinstance(found, dict) else None
         wanted = len(_lines(rows)) if rows.is_file() else None

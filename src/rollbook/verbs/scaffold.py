@@ -2,7 +2,8 @@
 
 Rules:
 * What is written works as it stands: it is validated, tested and run before anything in it is edited.
-* A resources server that is reused is left alone; an environment over it is a configuration and a manifest.
+* A resources server that is reused is left alone; an environment over it is a configuration and a manifest, and the
+  rows of a benchmark over it are its examples: of other rows it may know no answer.
 * The composition in the manifest is what the configuration beside it composes.
 
 Source: servers.md §8.12, §10.2.
@@ -73,6 +74,16 @@ class _Judge(msgspec.Struct, frozen=True):
     folder: str
     config: str
     composed: Composed
+    is_own: bool = False
+
+    @property
+    def examples(self) -> Mapping[str, object] | None:
+        """The example rows in the folder of a server that is reused, as they are declared; None where it has none."""
+        declared = () if self.is_own else self.composed.datasets
+        return next((one for one in declared if one.get("type") == "example" and self._holds(one)), None)
+
+    def _holds(self, rows: Mapping[str, object]) -> bool:
+        return str(rows.get("jsonl_fpath")).startswith(f"{RESOURCES_SERVERS}/{self.folder}/")
 
 
 def planned_files(wanted: Wanted) -> dict[PurePosixPath, str]:
@@ -100,7 +111,7 @@ def planned_files(wanted: Wanted) -> dict[PurePosixPath, str]:
     if wanted.profile == _DRIVEN:
         planned |= _filled("driver", home, words)
     if wanted.target is Target.BENCHMARK:
-        planned |= _filled("benchmark", home, words)
+        planned |= _filled("benchmark" if judge.examples is None else "benchmark_of_examples", home, words)
     listed = "\n".join(f"* `{path}`" for path in sorted([*map(str, planned), f"{home}/README.md"]))
     return planned | _filled("environment", home, words | {"files": listed})
 
@@ -159,7 +170,7 @@ def _own_judge(wanted: Wanted) -> _Judge:
     composed = Composed(
         name, f"{name}_simple_agent", name, "simple_agent", "policy_model", name, ({**rows, "num_repeats": 1},), None
     )
-    return _Judge(name, f"{RESOURCES_SERVERS}/{name}/configs/{name}.yaml", composed)
+    return _Judge(name, f"{RESOURCES_SERVERS}/{name}/configs/{name}.yaml", composed, is_own=True)
 
 
 def _reused(name: str) -> _Judge:
@@ -187,6 +198,7 @@ def _words(wanted: Wanted, judge: _Judge) -> dict[str, str]:
         "agent": f"{wanted.name}_agent",
         "agent_server": _agent(wanted, judge)[1],
         "server": judge.folder,
+        "examples": str(PurePosixPath(*PurePosixPath(str((judge.examples or {}).get("jsonl_fpath", ""))).parts[2:])),
         "description": _description(wanted, judge),
         "kind": wanted.target.value,
         "profile": wanted.profile,
@@ -218,7 +230,9 @@ def _config(wanted: Wanted, judge: _Judge) -> dict[str, object]:
         config["_delete_key"] = judge.composed.agent
         config[agent] = {AGENTS: {implementation: _bound(judge.composed.judge)}}
     if wanted.target is Target.BENCHMARK and judge.composed.judge is not None:
-        config[judge.composed.judge] = {RESOURCES_SERVERS: {judge.folder: {"datasets": [_benchmark_rows(wanted)]}}}
+        config[judge.composed.judge] = {
+            RESOURCES_SERVERS: {judge.folder: {"datasets": [_benchmark_rows(wanted, judge)]}}
+        }
     fronted = {"entrypoint": "app.py", "agent_server": {"type": AGENTS, "name": agent}}
     config[f"{wanted.name}_environment_server"] = {ENVIRONMENT_SERVERS: {"legacy_agent": fronted}}
     if wanted.profile == _DRIVEN:
@@ -238,28 +252,33 @@ def _driver(wanted: Wanted) -> str:
     return f"{wanted.target.shelf}.{wanted.name}.driver:drive"
 
 
-def _benchmark_rows(wanted: Wanted) -> dict[str, object]:
-    home = f"{Shelf.BENCHMARK}/{wanted.name}"
+def _benchmark_rows(wanted: Wanted, judge: _Judge) -> dict[str, object]:
+    home, prompt = f"{Shelf.BENCHMARK}/{wanted.name}", _prompt(wanted, judge)
     return {
         "name": wanted.name,
         "type": "benchmark",
         "jsonl_fpath": f"{home}/data/{wanted.name}.jsonl",
         "prepare_script": f"{home}/prepare.py",
-        "prompt_config": f"{home}/prompt.yaml",
+        **({} if prompt is None else {"prompt_config": prompt}),
         "num_repeats": 1,
     }
+
+
+def _prompt(wanted: Wanted, judge: _Judge) -> str | None:
+    """Return the template of a benchmark's prompts, None where its rows hold them."""
+    if judge.examples is None:
+        return f"{Shelf.BENCHMARK}/{wanted.name}/prompt.yaml"
+    declared = judge.examples.get("prompt_config")
+    return None if declared is None else str(declared)
 
 
 def _manifest(wanted: Wanted, judge: _Judge) -> EnvironmentManifest:
     benchmark = wanted.target is Target.BENCHMARK
     own_agent = wanted.profile in _AGENT_FILES
-    prompts: dict[str, object] = {"prompt_source": "prepared"}
-    if benchmark:
-        prompts = {
-            "canonical_split": "benchmark",
-            "prompt_source": "template",
-            "standard_prompt_config": f"{Shelf.BENCHMARK}/{wanted.name}/prompt.yaml",
-        }
+    prompt = _prompt(wanted, judge) if benchmark else None
+    prompts: dict[str, object] = {"canonical_split": "benchmark"} if benchmark else {}
+    prompts["prompt_source"] = "prepared" if prompt is None else "template"
+    prompts["standard_prompt_config"] = prompt
     told: dict[str, object] = {
         "name": wanted.name,
         "version": "0.1.0",
@@ -276,7 +295,7 @@ def _manifest(wanted: Wanted, judge: _Judge) -> EnvironmentManifest:
         "agent_server": _agent(wanted, judge)[1],
         "model_server": "policy_model" if own_agent else judge.composed.model_server,
         "dataset_owner": judge.composed.dataset_owner,
-        "datasets": [_benchmark_rows(wanted)] if benchmark else list(judge.composed.datasets),
+        "datasets": [_benchmark_rows(wanted, judge)] if benchmark else list(judge.composed.datasets),
         "rollout_driver": _driver(wanted) if wanted.profile == _DRIVEN else None,
         **prompts,
     }

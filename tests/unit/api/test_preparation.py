@@ -1,6 +1,7 @@
 """The rows of a split: made ready, served, collected, gone on with; by the command and by the API."""
 
 import asyncio
+import hashlib
 import json
 from pathlib import Path
 
@@ -117,9 +118,20 @@ def test_a_resume_that_uses_rows_again_has_them_back_from_a_command_that_was_kil
     code, err = gym("--resume", "++reuse_existing_data_preparation=true")
     assert (code, "already complete" in err, "they are put back as they were" in err) == (0, True, True), err
     (replaced,) = PREPARED.parent.glob(".replaced-train-*")
+    assert f"what lay there is in {replaced}; if nobody needs it: rm -r {replaced}" in err
     assert {path.name: path.read_text() for path in replaced.iterdir()} == dict.fromkeys(before, '{"other": "rows"}\n')
     assert {path.name for path in PREPARED.parent.iterdir()} == {*before, replaced.name}
     assert {name: PREPARED.with_name(name).read_bytes() for name in before} == before
+
+
+def test_rows_that_lie_there_instead_and_are_as_a_collation_wrote_them_are_not_kept(gym):
+    before = left_by_a_killed_command(gym)
+    PREPARED.write_bytes(b'{"other": "rows"}\n')
+    told = f"{hashlib.sha256(PREPARED.read_bytes()).hexdigest()}  {PREPARED.name}\n"
+    PREPARED.with_name(f"{PREPARED.name}.sha256").write_text(told)
+    code, err = gym("--resume", "++reuse_existing_data_preparation=true")
+    assert (code, "they are put back as they were" in err) == (0, True), err
+    assert prepared_files() == before
 
 
 @pytest.mark.parametrize("asked", [(), ("--split", "validation", "--resume"), ("--split", "validation")])

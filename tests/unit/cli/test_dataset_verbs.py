@@ -167,3 +167,11 @@ def test_what_are_no_rows_is_not_published(gym, remote):
     Path("rows.jsonl").write_text("[1]\n")
     code, _, err = gym("dataset", "upload", "-i", "rows.jsonl", "--name", "owner/sums")
     assert (code, "rows.jsonl:1" in err, remote.requests) == (1, True, [])
+
+
+@pytest.mark.parametrize("name", ["equivalence_llm_judge", "hotpotqa_qa", "math_with_judge"])
+def test_rows_that_a_model_judges_are_collated_without_one(gym, name):
+    mode = ("--mode", "example_validation", "--output-dir", "out")
+    code, out, err = gym("dataset", "collate", "--resources-server", name, *mode)
+    assert (code, err) == (0, "")
+    assert out.startswith("out/example.jsonl: ")

@@ -131,6 +131,19 @@ def test_rewards_and_licence_are_those_of_the_verifier_that_is_taken_unless_they
     assert "an end of the range" in said("env", "validate", "other")[1]
 
 
+@pytest.mark.parametrize("verifier", ["wordle", "blackjack"])
+def test_a_benchmark_over_a_verifier_has_its_examples_and_works_as_it_is_written(said, verifier):
+    ok(said("env", "init", "--benchmark", "mine", "--reuse-verifier", verifier))
+    ok(said("eval", "prepare", "--benchmark", "mine"))
+    assert ok(said("env", "validate", "mine", "--strict")).endswith("mine: valid\n")
+    rows = [json.loads(line) for line in Path("benchmarks/mine/data/mine.jsonl").read_text().splitlines()]
+    assert len(rows) == 5
+    assert not any("agent_ref" in row for row in rows)
+    ok(said("env", "test", "--benchmark", "mine"))
+    assert len(run(said, "--benchmark", "mine")) == 5
+    assert "mine: already up to date" in ok(said("env", "init", "--benchmark", "mine", "--reuse-verifier", verifier))
+
+
 def test_every_environment_of_the_shelf_lends_its_rewards_and_licence():
     own = {entry.name: read_manifest(entry.path / MANIFEST_FILE) for entry in shelf_entries(Shelf.ENVIRONMENT)}
     assert {*own} >= {"blackjack", "wordle", "office", "mcqa"}
@@ -143,12 +156,12 @@ def test_every_environment_of_the_shelf_lends_its_rewards_and_licence():
         assert lent.licensing == manifest.licensing
 
 
-@pytest.mark.parametrize("metrics", [None, '{"Number of examples": 3}'])
+@pytest.mark.parametrize("metrics", [None, '{"Number of examples": 3}', "{broken", "\udcff"])
 def test_what_an_environments_metrics_lack_is_cured_by_the_command_that_is_told(said, metrics):
     ok(said("env", "init", "--resources-server", "sums"))
     folder = Path("resources_servers/sums").absolute()
     if metrics is not None:
-        (folder / "data/example_metrics.json").write_text(metrics)
+        (folder / "data/example_metrics.json").write_text(metrics, errors="surrogateescape")
     _, told = example_problems(folder)
     command = re.search(r"; gym (.+) writes it$", told)[1]
     ok(said(*command.split()))
