@@ -115,12 +115,12 @@ class DirectCall:
 
 @dataclass(slots=True)
 class _Carrying:
-    """The rollouts of a call, of which `left` have not ended; what they share is closed once."""
+    """The rollouts of a call, of which `left` have not ended; what they share is closed once, and never half."""
 
     rollouts: DirectRollouts
     transport: ClosableTransport
     left: int
-    closed: bool = False
+    _closing: asyncio.Task[None] | None = None
 
     async def carry(self, row: DirectRow) -> RowResult:
         try:
@@ -128,16 +128,31 @@ class _Carrying:
         finally:
             self.left -= 1
             if not self.left:
-                await self.close()
+                await self._last_ended()
 
     async def close(self) -> None:
-        if self.closed:
-            return
-        self.closed = True
-        await self.transport.aclose()
+        """Wait until everything is closed; raise what could not be."""
+        await to_the_end(self._closed())
+
+    async def _last_ended(self) -> None:
+        """Close without being asked; what nobody records is handed over in the same turn of the loop."""
+        if self.rollouts.handover.sink is None:
+            await self.transport.aclose()
+        else:
+            await asyncio.wait({self._closed()})
+
+    def _closed(self) -> asyncio.Task[None]:
+        if self._closing is None or self._closing.cancelled():
+            self._closing = asyncio.create_task(self._close())
+        return self._closing
+
+    async def _close(self) -> None:
         sink = self.rollouts.handover.sink
-        if sink is not None:
-            await to_the_end(sink.close())
+        try:
+            await self.transport.aclose()
+        finally:
+            if sink is not None:
+                await to_the_end(sink.close())
 
 
 def _completions(starts: Iterator[Start[RowResult]], total: int, limit: int | None) -> Completions[RowResult]:

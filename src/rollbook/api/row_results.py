@@ -1,7 +1,8 @@
 """The iterator that trainers drive: awaitables of `(row, result)`, and two ways to stop early.
 
 Rules:
-* It adds nothing to the completions that it hands on, except that what the call opened is closed with it, once.
+* It adds nothing to the completions that it hands on, except that what the call opened is closed with it. Whoever ends
+  it returns once that is done, the first as well as the last.
 
 Source: collection.md §3.3, §11.
 """
@@ -55,6 +56,5 @@ class RowResults:
         return settled
 
     async def _finish(self) -> None:
-        hook, self._on_close = self._on_close, None
-        if hook is not None:
-            await hook()
+        if self._on_close is not None:
+            await self._on_close()

@@ -141,6 +141,73 @@ async def test_a_sink_is_told_of_every_rollout_once_and_of_those_that_were_cut_o
     assert sink.closed == 1
 
 
+class SlowlyClosed(Call):
+    """A call with rollouts in flight whose connections take several turns of the loop to close."""
+
+    def __init__(self, sink):
+        super().__init__(reply(), examples=rows(3), sink=sink)
+        self.transport.hold(lambda _body: True)
+        self.transport.aclose = self._close
+
+    async def _close(self):
+        for _ in range(4):
+            await asyncio.sleep(0)
+        self.transport.closed += 1
+
+
+async def turns(count):
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def closed_again_while_it_closes(call, turn):
+    first = asyncio.create_task(call.results.aclose())
+    await turns(turn)
+    second = asyncio.create_task(call.results.aclose_and_drain())
+    await turns(turn // 2)
+    await call.results.aclose()
+    at_return = call.transport.closed
+    await asyncio.gather(first, second)
+    return at_return
+
+
+async def closed_again_after_the_close_was_cancelled(call, turn):
+    first = asyncio.create_task(call.results.aclose())
+    await turns(turn)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    await call.results.aclose()
+    return call.transport.closed
+
+
+@pytest.mark.parametrize("turn", range(12))
+@pytest.mark.parametrize("close", [closed_again_while_it_closes, closed_again_after_the_close_was_cancelled])
+async def test_whoever_closes_again_finds_everything_closed_once_and_nothing_cut_short(close, turn):
+    sink = Kept()
+    call = SlowlyClosed(sink)
+    waiter = asyncio.ensure_future(next(call.results))
+    await until(lambda: len(call.transport.sent) == 3)
+    assert await close(call, turn) == 1
+    assert (sink.closed, call.transport.closed, len(sink.told)) == (1, 1, 3)
+    await asyncio.gather(waiter, return_exceptions=True)
+
+
+async def test_a_sink_is_closed_although_the_connections_cannot_be():
+    sink = Kept()
+    call = SlowlyClosed(sink)
+    call.transport.aclose = broken
+    waiter = asyncio.ensure_future(next(call.results))
+    await until(lambda: len(call.transport.sent) == 3)
+    with pytest.raises(OSError, match="broken"):
+        await call.results.aclose()
+    await asyncio.gather(waiter, return_exceptions=True)
+    assert sink.closed == 1
+
+
+async def broken():
+    raise OSError("broken")
+
+
 async def test_a_sink_is_told_of_the_sends_of_a_result_that_took_two():
     sink = Kept()
     call = Call(LOST, reply(), sink=sink, sends=3)
