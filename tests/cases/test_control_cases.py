@@ -9,7 +9,7 @@ import pytest
 from cases import peer as peers
 from cases.first_done import stalls_soon
 from cases.peer import never
-from cases.played import FAILURES, LOG, RESULTS, Played, called, key_of
+from cases.played import FAILURES, LOG, METRICS, RESULTS, Played, called, key_of
 from stub import adding
 
 TASKS = 24
@@ -119,6 +119,17 @@ def test_a_drained_run_waits_for_what_is_in_flight_ends_with_3_and_owes_the_rest
     assert played.resume().code == 0
     assert len(played.scored()) == TASKS
     assert set(played.times().values()) == {1}
+
+
+def test_a_run_that_is_drained_when_nothing_is_left_to_send_ends_as_any_other_with_its_metrics(played, held):
+    started = played.started("--concurrency", str(TASKS))
+    held.wait_for(TASKS)
+    assert ctl(played, "drain").code == 0
+    held.let_go()
+    said = started.ended()
+    assert (said.code, "Stopped early" in said.err) == (0, False), said.err
+    assert METRICS in played.files()
+    assert len(played.scored()) == TASKS
 
 
 def logged(played, kind):

@@ -222,7 +222,7 @@ class _Evaluation:
             self._session.notes.append(f"the coverage report could not be written: {error}")
 
     async def _concluded(self, coverage: Coverage, sent: int, status: StatusFile) -> EvaluationResult:
-        if self.stop.why is not None:
+        if self._cut_short(coverage) is not None:
             status.write(RunState.INTERRUPTED, reason=IncompleteReason.INTERRUPTED)
             self._raise_early_stop(coverage)
             return self._result(coverage, [])
@@ -264,6 +264,10 @@ class _Evaluation:
         return StatusFile(
             self._paths, session.manifest, session.standings, rules, session.clock, settings.batch_manifest_fpath
         )
+
+    def _cut_short(self, coverage: Coverage) -> str | None:
+        """Return why the run ended early; a drain that left nothing to run did not end it early."""
+        return self.stop.why if self.stop.asked.is_set() or coverage.owed else None
 
     def _raise_early_stop(self, coverage: Coverage) -> None:
         early = self._collecting.early
@@ -316,7 +320,7 @@ class _Evaluation:
             files_of(self._paths),
             tuple(metrics),
             tuple(notes),
-            self.stop.why,
+            self._cut_short(coverage),
             self._session.went_on_over_damage and bool(read_run(self._paths.output).damage),
             self._collecting.pace,
             self._collecting.concurrency,
