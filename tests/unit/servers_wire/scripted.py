@@ -1,7 +1,9 @@
 """A server that says exactly what it is told to, and counts what it was asked."""
 
 import asyncio
+import socket
 import ssl
+import struct
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,7 +78,13 @@ class _Peer(asyncio.Protocol):
         elif self.server.then == CLOSE:
             self.transport.close()
         elif self.server.then == RESET:
-            asyncio.get_running_loop().call_soon(self.transport.abort)
+            asyncio.get_running_loop().call_soon(self.reset)
+
+    def reset(self):
+        """Close the connection as one that broke, once what was said is out."""
+        linger = struct.pack("ii", 1, 0)
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.transport.abort()
 
 
 async def turned_until(true):
