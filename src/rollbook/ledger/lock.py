@@ -45,6 +45,10 @@ _ASK_TIMES: Final = 20
 _SETTLE_S: Final = 0.2  # two that wrote their tokens at once both read the later one after this
 
 _ENDED: Final = frozenset({"Z", "X", "x"})  # not reaped yet, and yet no longer running
+_WAIT: Final = "wait for it, or give another --output"
+_CLOSE_IT: Final = (
+    "it is this process: close the call that records it with aclose(), or end its run, before another one"
+)
 
 
 class _Fate(StrEnum):
@@ -217,7 +221,8 @@ def _objection(answer: int, holder: Holder | None, fate: _Fate, *, take_over: bo
             "began; wait for it, or give another --output"
         )
     if answer in BUSY or fate is _Fate.LIVING:
-        return f"{holder or UNNAMED} is writing this run; wait for it, or give another --output"
+        is_own = holder is not None and holder.pid == os.getpid() and fate is _Fate.LIVING
+        return f"{holder or UNNAMED} is writing this run; {_CLOSE_IT if is_own else _WAIT}"
     if answer in UNSUPPORTED and fate is _Fate.UNKNOWN and not take_over:
         return (
             f"{holder} holds this run, and whether it still runs cannot be known from here, because file locks do not "

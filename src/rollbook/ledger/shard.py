@@ -180,7 +180,7 @@ class ShardLock:
         except OSError as error:
             raise LedgerError(
                 f"{self._path}: the lock of this shard cannot be used: {error.strerror}; see that its folder is there "
-                "and can be written"
+                "and can be written, or give another record_output_dir"
             ) from error
 
 

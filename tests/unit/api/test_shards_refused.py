@@ -182,3 +182,13 @@ def test_a_shard_that_lost_its_manifest_is_damaged_and_is_gone_on_with_by_what_t
         assert shard.resumed(stub, "+allow_unsafe_resume=true").code == 0
     assert sorted(row[0] for row in identities(shard.paths.output)) == [0, 1, 2]
     assert shard.paths.materialized_inputs.read_bytes() == plan
+
+
+def test_a_trainer_that_resumes_a_shard_of_a_call_it_did_not_close_is_told_to_close_it(shard):
+    with serving() as stub:
+        results = shard.call(stub, planned(2), max_resident_tasks=1)
+        told = shard.resumed(stub).text
+        assert f"pid {os.getpid()} on " in told
+        assert "it is this process: close the call that records it with aclose()" in told
+        asyncio.run(results.aclose())
+        assert shard.resumed(stub).code == 0
