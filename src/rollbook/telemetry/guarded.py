@@ -77,7 +77,7 @@ class GuardedSink:
             _LOG.warning("the sink %s has no thread and is told nothing: %s", name_of(self._sink), error)
 
     def _hand_on(self) -> None:
-        guest = Guest(self._sink.log, f"the sink {name_of(self._sink)}")
+        guest = Guest(self._call, f"the sink {name_of(self._sink)}")
         try:
             while not guest.failed and (told := self._next()) is not None:
                 guest(*told)
@@ -85,6 +85,9 @@ class GuardedSink:
             with self._changed:
                 self._over = True
                 self._waiting.clear()
+
+    def _call(self, metrics: dict[str, float], step: int) -> None:
+        self._sink.log(metrics, step)
 
     def _next(self) -> tuple[dict[str, float], int] | None:
         """Wait for something to hand on; None when there is nothing more to come."""

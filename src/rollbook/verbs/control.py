@@ -181,14 +181,25 @@ def _concurrency(controls: Controls, request: Request, note: Note) -> Answer:
     return _done(f"concurrency set to {limit}", note)
 
 
-def _pause(controls: Controls, _request: Request, note: Note) -> Answer:
+def _pause(controls: Controls, request: Request, note: Note) -> Answer:
+    _refuse_for_good(controls, request)
     controls.pause()
     return _done("paused", note)
 
 
-def _resume(controls: Controls, _request: Request, note: Note) -> Answer:
+def _resume(controls: Controls, request: Request, note: Note) -> Answer:
+    _refuse_for_good(controls, request)
     controls.resume()
     return _done("resumed", note)
+
+
+def _refuse_for_good(controls: Controls, request: Request) -> None:
+    status = controls.status()
+    if status.draining:
+        raise _RefusedError(
+            f"{request.command}: nothing further is sent, for good: {status.stop_reason}; "
+            "once it ended, `gym eval run --resume` goes on"
+        )
 
 
 def _drain(controls: Controls, _request: Request, note: Note) -> Answer:

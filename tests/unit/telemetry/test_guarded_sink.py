@@ -36,6 +36,14 @@ class Leaving:
         raise SystemExit(3)
 
 
+class Closed:
+    """A sink that cannot even be asked for its method."""
+
+    @property
+    def log(self):
+        raise RuntimeError("closed")
+
+
 class Hanging:
     """A sink that stays in its first call until it is let go."""
 
@@ -58,6 +66,16 @@ def test_what_is_logged_arrives_in_order_and_before_the_end():
         guarded.log({"a": step}, step)
     guarded.close()
     assert sink.told == [({"a": step}, step) for step in range(20)]
+
+
+@pytest.mark.parametrize("sink", [Closed(), object()], ids=["closed", "no sink"])
+def test_what_has_no_method_to_call_is_named_once_and_told_nothing(sink, caplog):
+    guarded = GuardedSink(sink)
+    for step in range(5):
+        guarded.log({}, step)
+    guarded.close()
+    (record,) = caplog.records
+    assert record.message.endswith("failed and is not told anything more")
 
 
 def test_what_is_logged_is_a_copy():

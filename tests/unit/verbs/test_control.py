@@ -78,6 +78,18 @@ def test_a_command_is_done_answered_and_noted_with_who_asked(request_, told, sai
     assert notes == [f"{said} by ctl (pid {os.getpid()})"]
 
 
+@pytest.mark.parametrize("command", ["pause", "resume"])
+def test_a_run_that_drains_is_neither_paused_nor_resumed_and_says_so(command, paths):
+    notes, controls = [], ScriptedControls()
+    controls.drain("drained by ctl")
+    (answer,) = heard(paths, Request(command), controls=controls, notes=notes)
+    assert answer.error == (
+        f"{command}: nothing further is sent, for good: drained by ctl; once it ended, `gym eval run --resume` goes on"
+    )
+    assert controls.told == [("drain", "drained by ctl")]
+    assert notes == []
+
+
 def test_a_rollout_that_is_not_in_flight_is_told_and_leaves_no_note(paths):
     notes, away = [], RolloutKey(9, 9)
     (answer,) = heard(paths, Request("requeue", rollouts=(away,)), notes=notes)
