@@ -144,8 +144,8 @@ async def test_a_sink_is_told_of_every_rollout_once_and_of_those_that_were_cut_o
 class SlowlyClosed(Call):
     """A call with rollouts in flight whose connections take several turns of the loop to close."""
 
-    def __init__(self, sink):
-        super().__init__(reply(), examples=rows(3), sink=sink)
+    def __init__(self, sink, limit=None):
+        super().__init__(reply(), examples=rows(3), sink=sink, pacing=Pacing(max_resident_tasks=limit))
         self.transport.hold(lambda _body: True)
         self.transport.aclose = self._close
 
@@ -182,13 +182,14 @@ async def closed_again_after_the_close_was_cancelled(call, turn):
 
 @pytest.mark.parametrize("turn", range(12))
 @pytest.mark.parametrize("close", [closed_again_while_it_closes, closed_again_after_the_close_was_cancelled])
-async def test_whoever_closes_again_finds_everything_closed_once_and_nothing_cut_short(close, turn):
+@pytest.mark.parametrize(("limit", "sent"), [(None, 3), (2, 2)], ids=["eager", "bounded"])
+async def test_whoever_closes_again_finds_everything_closed_once_and_nothing_cut_short(limit, sent, close, turn):
     sink = Kept()
-    call = SlowlyClosed(sink)
+    call = SlowlyClosed(sink, limit)
     waiter = asyncio.ensure_future(next(call.results))
-    await until(lambda: len(call.transport.sent) == 3)
+    await until(lambda: len(call.transport.sent) == sent)
     assert await close(call, turn) == 1
-    assert (sink.closed, call.transport.closed, len(sink.told)) == (1, 1, 3)
+    assert (sink.closed, call.transport.closed, len(sink.told)) == (1, 1, sent)
     await asyncio.gather(waiter, return_exceptions=True)
 
 
