@@ -5,15 +5,20 @@ import json
 import msgspec
 import pytest
 
+from rollbook.api.reverify_output import sound_history
 from rollbook.api.reverify_sources import saved_run
 from rollbook.config.reverification import RolloutReverificationConfig
 from rollbook.errors import InputError
 from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.manifest_store import write_manifest
+from rollbook.ledger.run import Run
 from rollbook.records.manifest import PlanDigest
+from rollbook.scoring.coverage_report import coverage_report
+from rollbook.scoring.imputation import NOTHING_COUNTED
+from rollbook.testing.manual_clock import ManualClock
 from rollbook.verbs.compare_side import side_of
 from rollbook.verbs.profile_run import ProfileError, run_at
-from rollbook.verbs.status import run_status
+from rollbook.verbs.status import read_run, run_status
 from run_folder import RunFolder, said
 from saved_run import SavedRun, planned
 from stub import adding, serving
@@ -156,3 +161,30 @@ def test_a_resume_tells_of_a_line_that_is_there_twice(tmp_path):
         resumed = folder.run_unread(stub, "--resume")
     assert resumed.code == 0
     assert f"{folder.results}:3: the result of rollout " in resumed.err
+
+
+def test_metrics_that_are_computed_over_disputed_results_say_how_many_there_are(tmp_path):
+    folder = RunFolder(tmp_path).asks(adding(2))
+    with serving() as stub:
+        folder.run(stub)
+        row = json.loads(folder.results.read_text().splitlines()[0])
+        with folder.results.open("a") as file:
+            file.write(json.dumps(row | {"reward": row["reward"] + 1}) + "\n")
+        folder.run_unread(stub, "--resume", "+allow_unsafe_resume=true", "--count-missing-as-zero")
+    [entry] = json.loads(folder.output.with_name("r_aggregate_metrics.json").read_text())
+    assert (entry["agent_metrics"]["coverage/disputed"], entry["agent_metrics"]["coverage/scored"]) == (1, 2)
+    assert json.loads(folder.output.with_name("r_coverage.json").read_text())["disputed"] == 1
+
+
+def test_a_task_that_is_listed_says_how_many_of_it_are_disputed(tmp_path):
+    run = run_with(tmp_path, 0.0, managed=False)
+    run.paths.materialized_inputs.write_text("".join(json.dumps(one) + "\n" for one in [*PLAN, planned(1, 2)]))
+    reading = read_run(run.output)
+    told = coverage_report(reading.history.standings, NOTHING_COUNTED, reading.rules).to_json()
+    assert [(task["task"], task["disputed"], task["untouched"]) for task in told["tasks"]] == [(1, 1, 1)]
+
+
+def test_judging_for_a_run_itself_tells_of_a_line_that_is_there_twice(tmp_path):
+    told = []
+    sound_history(Run(run_with(tmp_path, 1.0).paths, ManualClock()), told.append)
+    assert ["is there already" in text for text in told] == [True]
