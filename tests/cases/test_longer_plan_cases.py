@@ -284,3 +284,13 @@ def test_a_disk_that_is_full_when_a_run_is_gone_on_with_is_told_and_leaves_the_r
     assert "Free the disk" in " ".join(answer.text.split())
     assert folder.sent == []
     assert {path.name: path.read_bytes() for path in folder.folder.iterdir()} == before
+
+
+def test_metrics_and_counts_of_a_shorter_run_do_not_stay_beside_a_longer_one(small):
+    reports = [small.output.with_name(f"r_{name}.json") for name in ("aggregate_metrics", "coverage")]
+    before = [path.read_bytes() for path in reports]
+    with serving() as stub:
+        small.run(stub, "--limit", "3", "--num-repeats", "2", "--resume", "--disable-aggregation")
+    metrics, counts = reports
+    assert not metrics.exists()
+    assert counts.read_bytes() != before[1]

@@ -147,3 +147,14 @@ def test_a_death_while_files_are_put_back_is_mended_by_the_next(files):
     put_back_left(files, OF_RUN)
     assert set(replaced(files)) == {*NAMES[1:]}
     assert there(files) == OLD
+
+
+@pytest.mark.parametrize("settles", [False, True])
+def test_a_block_that_ends_well_leaves_its_files_and_nothing_that_was_kept(files, settles):
+    with put_back_unless_settled(files) as settled:
+        for path in files:
+            path.unlink(missing_ok=True)
+            path.write_text("new")
+        if settles:
+            settled()
+    assert there(files) == dict.fromkeys(sorted(NAMES), "new")
