@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from rollbook.dispatch.ceilings import Ceilings
+from rollbook.dispatch.ceiling_cuts import Cuts
+from rollbook.dispatch.ceilings import Ceilings, Verdict
 from unit.dispatch.ceiling_simulation import Server, Simulation, jittered, long_tailed
 
 
@@ -105,3 +106,24 @@ def test_a_server_that_pauses_for_longer_than_it_works_is_sent_less_than_it_paus
     server = Bucket("a", 10_000, jittered(2.0), retry_after=5.0)
     simulated(server, seconds=600)
     assert server.rate(100, 600) >= 20
+
+
+def test_the_first_pause_at_the_lowest_ceiling_is_half_a_second_after_any_number_of_halvings():
+    ceilings, now = Ceilings(None, auto=True), 0.0
+    while ceilings.limit > 1:
+        for _ in range(ceilings.limit):
+            ceilings.began("a")
+        now += 1.0
+        for _ in range(ceilings.in_flight):
+            ceilings.ended("a", 0.5, Verdict.REFUSED, now)
+    assert ceilings.room_at(now) is None
+    ceilings.began("a")
+    ceilings.ended("a", 0.5, Verdict.REFUSED, now + 1.0)
+    assert ceilings.room_at(now + 1.0) == now + 1.5
+
+
+@pytest.mark.parametrize(("in_flight", "passes"), [(41, True), (1, False)])
+def test_what_a_server_works_on_since_a_halving_speaks_for_it_before_it_ends(in_flight, passes):
+    cuts = Cuts()
+    cuts.cut(1.0, in_flight=1, at_least=64)
+    assert cuts.lets_pass(2.0, 2.005, in_flight, pause=0.0) is passes
