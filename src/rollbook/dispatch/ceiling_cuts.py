@@ -63,6 +63,11 @@ class Cuts:
             self.good += 1
             self.in_a_row = self._out = 0
 
+    def withdrawn(self, began: float) -> None:
+        """Count an attempt out that was sent at `began`, and neither ran nor was turned away."""
+        if began <= self.at:
+            self._left -= 1
+
     def lets_pass(self, began: float, now: float, in_flight: int, pause: float) -> bool:
         """Count a refusal of what was sent at `began`, for a time of `pause`; whether it is no reason to halve."""
         if began <= self.at:
@@ -95,6 +100,10 @@ class Cuts:
     def grew(self) -> None:
         """Note that the ceiling rose: what is refused now is refused of more."""
         self._grew = True
+
+    def forget(self) -> None:
+        """Note that nothing is refused any more where it was."""
+        self.refused_at = None
 
     def turned_over(self) -> None:
         """Note that all under the halved ceiling turned over: what was refused there is let pass from now on."""

@@ -14,8 +14,8 @@ Rules:
   pay a fifth down next time, kept when it delivers as much; and so on. What pays goes on at once.
 * A refusal that is not let pass (`ceiling_cuts`) halves it, once for all that was sent before. Each round sent since
   that ends well then doubles it, up to seven eighths of where it was refused. From there it goes up by a sixteenth
-  every 30 seconds, until a round that large does not halve it. Of halvings without growth between them the place of the
-  first is kept.
+  every 30 seconds, until a round that large is refused no more often than less was. Of halvings without growth between
+  them the place of the first is kept.
 * It never leaves `floor` to `most`.
 
 Source: the slow start and congestion avoidance of RFC 5681 §3.1, with a rate in place of the window's acknowledgement.
@@ -39,6 +39,7 @@ _FIRST_ENDINGS: Final = 64
 _FEWEST: Final = 16
 _FEWEST_OF_A_STEP: Final = 96
 _FULL: Final = 0.8
+_AS_OFTEN: Final = 2.0
 
 
 class Phase(Enum):
@@ -51,10 +52,11 @@ class Phase(Enum):
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """A ceiling under test: what delivered `rate` before it, and whether the test goes up."""
+    """A ceiling under test: what delivered `rate` before it and was `refused` a share, and whether the test goes up."""
 
     back_to: int
     rate: float
+    refused: float
     up: bool
 
 
@@ -105,14 +107,20 @@ class Growth:
         Return how many halvings came in a row with nothing good between them, 0 when it is let pass.
         """
         self._full_since = None
+        self._round.refused += 1
         if self._cuts.lets_pass(now - seconds, now, in_flight, pause):
             return 0
         self._halve(now, in_flight, 0 if self._trial is None or self._trial.up else self._trial.back_to)
         return self._cuts.in_a_row
 
-    def unreachable(self) -> None:
-        """Note that an attempt never arrived: the time for growing without an ending starts anew."""
+    def unreachable(self, began: float) -> None:
+        """Count an attempt that never arrived: the time for growing without an ending starts anew."""
         self._full_since = None
+        self._cuts.withdrawn(began)
+
+    def withdrawn(self, began: float) -> None:
+        """Count an attempt out that was sent at `began` and says nothing of the server."""
+        self._cuts.withdrawn(began)
 
     def shrink(self, now: float, in_flight: int) -> bool:
         """Give back a quarter; whether there was one to give."""
@@ -187,14 +195,20 @@ class Growth:
             return self._step_back(trial, now, in_flight)
         if trial is not None and self._phase is Phase.HOLDING:
             self._go_on(trial)
-        if self._cuts.refused_at is not None and self.limit >= self._cuts.refused_at:
-            self._cuts.refused_at, self._phase = None, Phase.DOUBLING
+        if self._is_past_refusals(trial, round_):
+            self._cuts.forget()
+            self._phase = Phase.DOUBLING
         if not self._proven and self._needs_proof(round_):
             self._hold(now)
             tried = self._test(self.limit // 2, round_, in_flight, "does half deliver as much?")
             self._upwards = self._proven = tried is None
             return tried
         return self._next(round_, now, in_flight, may_grow=may_grow)
+
+    def _is_past_refusals(self, trial: Trial | None, round_: Round) -> bool:
+        """Whether what was refused once is worked on by now, but for the share that was refused of less as well."""
+        refused_at, usual = self._cuts.refused_at, 0.0 if trial is None else trial.refused
+        return refused_at is not None and self.limit >= refused_at and round_.share_refused <= _AS_OFTEN * usual
 
     def _passed(self, trial: Trial, round_: Round) -> bool:
         if not trial.up:
@@ -248,7 +262,7 @@ class Growth:
         return tried
 
     def _test(self, limit: int, round_: Round, in_flight: int, why: str) -> str | None:
-        trial = Trial(self.limit, round_.rate, up=limit > self.limit)
+        trial = Trial(self.limit, round_.rate, round_.share_refused, up=limit > self.limit)
         if not self._set(limit, in_flight):
             return None
         self._trial = trial

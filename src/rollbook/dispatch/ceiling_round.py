@@ -23,13 +23,25 @@ _DOUBT: Final = 0.5
 class Round:
     """Endings under one ceiling, after the first `passed_over`."""
 
-    __slots__ = ("_full", "_last", "_looks", "_looks_full", "_passed_over", "_seconds", "_since", "all", "ended", "ok")
+    __slots__ = (
+        "_full",
+        "_last",
+        "_looks",
+        "_looks_full",
+        "_passed_over",
+        "_seconds",
+        "_since",
+        "all",
+        "ended",
+        "ok",
+        "refused",
+    )
 
     def __init__(self, passed_over: int) -> None:
         self._passed_over = max(1, passed_over)
         self._since = self._last = self._seconds = 0.0
         self._full = self._looks = self._looks_full = 0
-        self.all = self.ended = self.ok = 0
+        self.all = self.ended = self.ok = self.refused = 0
 
     def count(self, seconds: float, now: float, *, ok: bool, full: bool) -> None:
         """Count an attempt that ran for `seconds` and ended at `now`."""
@@ -58,6 +70,11 @@ class Round:
     def rate(self) -> float:
         """Attempts a second that ended well."""
         return self.ok / self.lasted if self.lasted > 0 else 0.0
+
+    @property
+    def share_refused(self) -> float:
+        """How much of what was sent was turned away."""
+        return self.refused / max(1, self.refused + self.all)
 
     @property
     def mean_seconds(self) -> float:

@@ -12,8 +12,9 @@ Rules:
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum
+from math import inf
 from typing import Final
 
 from rollbook.dispatch.ceiling_growth import Growth
@@ -110,15 +111,18 @@ class Ceilings:
             self._refused(server, its, seconds, now, retry_after)
         elif its.growth is not None:
             if verdict is Verdict.UNREACHABLE:
-                its.growth.unreachable()
+                its.growth.unreachable(now - seconds)
             else:
                 its.growth.ended(seconds, now, its.in_flight, ok=verdict is Verdict.OK)
         its.in_flight -= 1
         self._in_flight -= 1
 
-    def withdrawn(self, server: str) -> None:
-        """Count an attempt out that began and says nothing of its server: it was never sent, or was cut."""
-        self._servers[server].in_flight -= 1
+    def withdrawn(self, server: str, began: float = inf) -> None:
+        """Count an attempt out that says nothing of its server: it was sent at `began` and cut, or never sent."""
+        its = self._servers[server]
+        if its.growth is not None:
+            its.growth.withdrawn(began)
+        its.in_flight -= 1
         self._in_flight -= 1
 
     def heard(self, queues: Queues, now: float) -> None:
@@ -152,11 +156,11 @@ class Ceilings:
         """Return when the first server that is held off takes requests again; None when none is."""
         return min((its.held_until for its in self._servers.values() if its.held_until > now), default=None)
 
-    def held(self, now: float) -> Iterator[tuple[str, float, int]]:
-        """Yield each server that is held off: its name, until when, and how many attempts are in flight there."""
-        for server, its in self._servers.items():
-            if its.held_until > now:
-                yield server, its.held_until, its.in_flight
+    def held(self, now: float) -> tuple[tuple[str, float, int], ...]:
+        """Return each server that is held off: its name, until when, and how many attempts are in flight there."""
+        return tuple(
+            (server, its.held_until, its.in_flight) for server, its in self._servers.items() if its.held_until > now
+        )
 
     @property
     def in_flight(self) -> int:
@@ -209,9 +213,10 @@ class Ceilings:
             in_a_row = its.growth.refused(seconds, now, its.in_flight, pause)
             if its.growth.limit != its.limit:
                 self._moved(server, its, now, "refused")
-            its.pauses = its.pauses + 1 if lowest and in_a_row > 1 else 0
-            if its.pauses and retry_after is None:
-                pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(its.pauses - 1, 16))
+            if in_a_row > 0:
+                its.pauses = its.pauses + 1 if lowest and in_a_row > 1 else 0
+                if its.pauses and retry_after is None:
+                    pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(its.pauses - 1, 16))
         if pause > 0:
             its.held_until = max(its.held_until, now + pause)
 

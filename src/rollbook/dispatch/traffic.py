@@ -58,11 +58,13 @@ class Traffic(msgspec.Struct, frozen=True):
 
     def over(self, attempt: Rollout, answer: Answered | None, seconds: float) -> None:
         """Note that `attempt` is no longer out; `answer` is None where it was cut."""
+        now = self.clock.monotonic()
         if answer is None:
-            self.withdrawn(attempt)
+            self.ceilings.withdrawn(attempt.server, now - seconds)
+            self.supply.has_changed()
             return
         verdict = verdict_of(answer.ending)
-        self.ceilings.ended(attempt.server, seconds, verdict, self.clock.monotonic(), answer.retry_after)
+        self.ceilings.ended(attempt.server, seconds, verdict, now, answer.retry_after)
         if verdict is Verdict.OK and self.spending is not None:
             self.spending.took(seconds)
         self.supply.has_changed()

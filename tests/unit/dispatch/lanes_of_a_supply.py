@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from math import inf
 
 from rollbook.dispatch.ceilings import Ceilings
 from rollbook.dispatch.stop import Stop
@@ -79,8 +80,8 @@ class Room(Ceilings):
         super().began(server)
         self.on[server] += 1
 
-    def withdrawn(self, server):
-        super().withdrawn(server)
+    def withdrawn(self, server, began=inf):
+        super().withdrawn(server, began)
         self.on[server] -= 1
 
 

@@ -154,8 +154,8 @@ def test_the_first_server_that_takes_requests_again_is_the_one_to_wait_for():
         ceilings.ended(server, 0.1, Verdict.REFUSED, 1.0, seconds)
     assert ceilings.room_at(1.0) == 4.0
     assert ceilings.room_at(4.0) == 10.0
-    assert [*ceilings.held(1.0)] == [("a", 10.0, 0), ("b", 4.0, 0)]
-    assert [*ceilings.held(4.0)] == [("a", 10.0, 0)]
+    assert ceilings.held(1.0) == (("a", 10.0, 0), ("b", 4.0, 0))
+    assert ceilings.held(4.0) == (("a", 10.0, 0),)
 
 
 @pytest.mark.parametrize("seconds", [0.0, -5.0])

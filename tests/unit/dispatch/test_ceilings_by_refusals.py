@@ -6,7 +6,7 @@ import pytest
 
 from rollbook.dispatch.ceiling_cuts import Cuts
 from rollbook.dispatch.ceilings import Ceilings, Verdict
-from unit.dispatch.ceiling_simulation import Server, Simulation, jittered, long_tailed
+from unit.dispatch.ceiling_simulation import Server, Simulation, exponential, jittered, long_tailed
 
 
 class Sprinkling(Server):
@@ -127,3 +127,51 @@ def test_what_a_server_works_on_since_a_halving_speaks_for_it_before_it_ends(in_
     cuts = Cuts()
     cuts.cut(1.0, in_flight=1, at_least=64)
     assert cuts.lets_pass(2.0, 2.005, in_flight, pause=0.0) is passes
+
+
+@pytest.mark.parametrize("floor", [1, 2, 8, 16])
+def test_a_server_that_refuses_everything_is_left_alone_for_up_to_thirty_seconds_however_large_a_group_is(floor):
+    server = Server("a", 0, jittered(1.0), refuses=True)
+    simulation = Simulation(Ceilings(None, auto=True, floor=floor), server)
+    simulation.run(300)
+    assert max(later - earlier for earlier, later in pairwise(server.sent)) >= 29
+    assert len(server.sent) <= 60 + 20 * floor
+
+
+@pytest.mark.parametrize(("capacity", "seconds"), [(64, 2.0), (64, 0.5), (200, 0.5)])
+def test_refusals_that_are_let_pass_prove_no_capacity(capacity, seconds):
+    server = Server("a", capacity, exponential(seconds), refuses=True)
+    simulation = simulated(server, seconds=900)
+    assert max(limit for at, (limit,) in simulation.limits if at >= 300) < 1.25 * capacity
+    assert sum(at >= 300 for at in server.refused) / sum(at >= 300 for at in server.sent) < 0.01
+    assert server.rate(300, 900) >= 0.85 * capacity / seconds
+
+
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.05, 0.1])
+def test_a_server_that_refuses_by_chance_and_gains_capacity_is_sent_more_soon(share):
+    server = Sprinkling("a", 100, jittered(2.0))
+    server.share, server.refuses = share, True
+    simulation = simulated(server, seconds=200)
+    server.capacity = 200
+    simulation.run(300)
+    assert server.rate(400, 500) >= 0.75 * 200 / 2
+    assert simulation.mean_limit(since=400) <= 1.5 * 200
+
+
+@pytest.mark.parametrize("verdict", [Verdict.FAILED, Verdict.UNREACHABLE, None])
+def test_what_never_arrived_or_was_cut_no_longer_hides_what_a_server_works_on_since_a_halving(verdict):
+    ceilings = Ceilings(None, auto=True, start=512)
+    for _ in range(400):
+        ceilings.began("a")
+    while ceilings.limit == 512:
+        ceilings.ended("a", 0.5, Verdict.REFUSED, 1.0)
+    for _ in range(ceilings.in_flight):
+        if verdict is None:
+            ceilings.withdrawn("a", began=0.1)
+        else:
+            ceilings.ended("a", 1.4, verdict, 1.5)
+    for _ in range(150):
+        ceilings.began("a")
+    halved = ceilings.limit
+    ceilings.ended("a", 0.5, Verdict.REFUSED, 3.0)
+    assert ceilings.limit == halved

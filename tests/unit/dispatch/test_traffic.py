@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from math import inf
 
 import pytest
 from hypothesis import given, settings
@@ -65,14 +66,15 @@ class Told(Ceilings):
 
     def __init__(self):
         super().__init__(4, auto=False)
-        self.calls = []
+        self.calls, self.began_at = [], []
 
     def ended(self, server, seconds, verdict, now, retry_after=None):
         super().ended(server, seconds, verdict, now, retry_after)
         self.calls.append((server, seconds, verdict, retry_after))
 
-    def withdrawn(self, server):
-        super().withdrawn(server)
+    def withdrawn(self, server, began=inf):
+        super().withdrawn(server, began)
+        self.began_at.append(began)
         self.calls.append((server, "withdrawn"))
 
 
@@ -95,9 +97,11 @@ async def test_what_is_cut_or_run_again_says_nothing_of_its_server():
     told = Told()
     run = Run(to_servers("a", "b"), told, lanes=2)
     await settled()
+    sent_at = run.clock.monotonic()
+    await run.passes(3.0)
     Steering(run.dispatcher).requeue([RolloutKey(0, 0)])
     await settled()
-    assert told.calls == [("a", "withdrawn")]
+    assert (told.calls, told.began_at) == ([("a", "withdrawn")], [sent_at])
     for _ in range(2):
         run.stop.request("SIGTERM")
     assert await run.ends() == Dispatched("SIGTERM", 2)
