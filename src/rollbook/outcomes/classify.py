@@ -5,7 +5,7 @@ Rules:
 * A reply means that it ran: a body that cannot be read is a failed run, with the reply's own status. So is a reply that
   sends elsewhere, and a success without a body: neither brings a result. One that is no HTTP, is encoded as nobody
   asked for or is above the bound is against the protocol as well: its server did not drop it.
-* What a failure says of itself is kept without what looks like a credential.
+* What a failure says of itself is kept without what looks like a credential; that is masked before anything is cut.
 * Delivery is evidence about the other side, and says nothing about whether to try again.
 
 Source: collection.md §3.7, §1.3.
@@ -16,8 +16,10 @@ from typing import Final
 
 import msgspec
 
-from rollbook.outcomes.error_text import CAUSE_KEPT, innermost, kept_text, masked_reasons, without_credentials
+from rollbook.outcomes.credentials import without_credentials
+from rollbook.outcomes.error_text import CAUSE_KEPT, innermost, kept_text
 from rollbook.outcomes.kept import standing_reply
+from rollbook.outcomes.reasons import masked_reasons
 from rollbook.records.ending import Ending
 from rollbook.records.episode_reply import ending_of_episode
 from rollbook.records.exchange import Reply, SendFailed
@@ -29,11 +31,11 @@ from rollbook.records.failure_kinds import (
 )
 from rollbook.records.failure_report import FailureReport, report_in_headers
 from rollbook.records.half_pairs import half_pair_in
-from rollbook.records.json_values import JsonMapping, json_type
+from rollbook.records.json_values import JsonMapping, json_type, mapping_or_empty
 from rollbook.records.keys import MASK_SAMPLE_KEY, REWARD_KEY
 from rollbook.records.nesting import not_too_deep
 from rollbook.records.outcome import Failed, Interrupted, Masked, Scored, Unscored
-from rollbook.records.reply_codec import ending_of_payload, explained
+from rollbook.records.reply_codec import ending_of_payload, explained, reports_failure
 from rollbook.records.task import Rollout
 
 _SUCCESSES: Final = range(200, 300)
@@ -59,7 +61,8 @@ def _without_credentials(ending: Ending) -> Ending:
     if not isinstance(outcome, Failed | Interrupted):
         return ending
     told = msgspec.structs.replace(outcome, message=without_credentials(outcome.message))
-    return msgspec.structs.replace(ending, outcome=told, payload=masked_reasons(ending.payload))
+    masked = ending.payload if reports_failure(ending.payload) else masked_reasons(ending.payload)
+    return msgspec.structs.replace(ending, outcome=told, payload=masked)
 
 
 def _ending(reply: Reply, rollout: Rollout) -> Ending:
@@ -76,11 +79,17 @@ def _ending(reply: Reply, rollout: Rollout) -> Ending:
         return _unreadable(reply, "JSONDecodeError", f"{reply.status} with {fault}")
     if rollout.is_episode:
         request = episode_request(rollout)
-        return ending_of_episode(payload, request["episode_id"], request["task"]["task_id"])
+        return ending_of_episode(_with_masked_failure(payload), request["episode_id"], request["task"]["task_id"])
     if not isinstance(payload, dict):
         fault = f"{reply.status} with JSON that is {json_type(payload)}, no object"
         return _unreadable(reply, "InvalidRolloutResult", fault)
-    return ending_of_payload(payload)
+    return ending_of_payload(masked_reasons(payload) if reports_failure(payload) else payload)
+
+
+def _with_masked_failure(reply: object) -> object:
+    """Return an episode reply whose failure tells no credential before anything of it is read, let alone cut."""
+    failure = mapping_or_empty(mapping_or_empty(reply).get("failure"))
+    return {**mapping_or_empty(reply), "failure": masked_reasons(failure)} if failure else reply
 
 
 def plain_result(body: bytes) -> Ending | None:

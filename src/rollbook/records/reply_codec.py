@@ -79,6 +79,11 @@ def explained(ending: Ending, report: FailureReport) -> Ending:
     return msgspec.structs.replace(ending, outcome=msgspec.structs.replace(failed, kind=kind), report=report)
 
 
+def reports_failure(payload: JsonMapping) -> bool:
+    """Tell whether a reply says of itself that it is no result; its reasons are then what is told of the failure."""
+    return bool(payload.get(keys.NG_NO_PERSIST_KEY)) or payload.get(keys.NG_FAILURE_CLASS_KEY) is not None
+
+
 def sanitised(payload: JsonMapping) -> JsonObject:
     """Return a reply's own fields without those that only the collector may set."""
     return {key: value for key, value in payload.items() if not _is_collectors(key)}
