@@ -4,6 +4,7 @@ Rules:
 * Nothing but the standard library goes there: who only asks once loads no client for it.
 * No proxy of the environment stands in between.
 * What is asked for has come when its time is over, however slowly it comes, or it has not; nothing grows without bound.
+  That time holds for what a server does: a resolver takes its own, and each address of a host is given all of it.
 
 Source: servers.md §2.1, §2.2, §4.3.
 """
@@ -36,7 +37,10 @@ _OK: Final = 200
 
 
 def fetch_global_config(head: BaseServerConfig, seconds: float = _HEAD_SECONDS) -> DictConfig:
-    """Return the resolved configuration of the deployment behind `head`; blocks for `seconds` at most.
+    """Return the resolved configuration of the deployment behind `head`; blocks until it is there.
+
+    It is there `seconds` after the call, or the head is unreachable. Looking up the host's name takes the time that the
+    system's resolver takes, and each of several addresses may take `seconds` to be reached.
 
     Raises:
         HeadServerUnreachableError: no head server answers there, or what answers is none; names the URL.
@@ -50,12 +54,15 @@ def fetch_global_config(head: BaseServerConfig, seconds: float = _HEAD_SECONDS) 
             if reply.status != _OK:
                 raise head_unreachable(url, f"it answered {reply.status} {reply.reason}".rstrip())
             body = reply.read(MOST_BYTES + 1)
+            missing = reply.length or 0
     except (OSError, UnicodeError) as error:
         raise head_unreachable(url, str(error)) from error
     except http.client.HTTPException as error:
         raise head_unreachable(url, _NO_HEAD) from error
     if len(body) > MOST_BYTES:
         raise head_unreachable(url, f"it answered with more than {MOST_BYTES} bytes")
+    if missing:
+        raise head_unreachable(url, f"its answer ended {missing} bytes before the length that it gives")
     return parsed_head_reply(url, body)
 
 

@@ -97,6 +97,14 @@ def test_a_configuration_without_end_is_not_read_into_memory(head, monkeypatch):
         fetch_global_config(head_at(url), 30)
 
 
+@pytest.mark.parametrize("missing", [1, 500])
+def test_a_configuration_that_ends_before_its_length_is_none(missing):
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(CONFIGURATION) + missing)
+    found = rf"\(its answer ended {missing} bytes before the length"
+    with answering([head + CONFIGURATION]) as url, pytest.raises(HeadServerUnreachableError, match=found):
+        fetch_global_config(head_at(url), 30)
+
+
 @pytest.mark.parametrize(
     "framed",
     [
