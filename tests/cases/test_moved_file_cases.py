@@ -51,7 +51,7 @@ def test_a_file_that_is_replaced_stops_the_run(tmp_path, stub, name):
 
     stub.script = at_request(5, replace)
     said = played.run(*SERVER)
-    assert (said.code, "Put it back and go on with --resume" in said.text) == (1, True), said.text
+    assert (said.code, "Put it back and start the run again with --resume" in said.text) == (1, True), said.text
     stub.script = lambda _row: None
     assert played.resume(*SERVER).code == 0
     assert played.scored() == {(task, 0) for task in range(20)}

@@ -68,26 +68,17 @@ class _Waiting(msgspec.Struct):
 
 
 class _Open(msgspec.Struct, frozen=True):
-    """A file that is appended to, and which file stood at its path when it was opened."""
+    """A file that is appended to, at the path where it was opened."""
 
     path: Path
     handle: BinaryIO
     opened: os.stat_result
 
-    def refuse_gone(self) -> None:
-        """Make sure that its path still leads to it.
-
-        Raises:
-            LedgerError: it does not.
-
-        """
-        with suppress(FileNotFoundError):
-            if os.path.samestat(self.opened, again_if_stale(self.path.stat)):
-                return
-        raise LedgerError(
-            f"{self.path} was moved, removed or replaced while this run wrote to it; nothing more is written. "
-            "Put it back and go on with --resume"
-        )
+    def is_gone(self) -> bool:
+        """Whether its path no longer leads to it."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return not os.path.samestat(self.opened, again_if_stale(self.path.stat))
+        return True
 
 
 class WriterOptions(msgspec.Struct, frozen=True):
@@ -283,8 +274,11 @@ class Writer:
                 self._append(opened, batch.rows[file])
                 self._sizes[file] += sum(map(len, batch.rows[file]))
         for written in (self._log, *self._rows.values()):
-            if written is not None:
-                written.refuse_gone()
+            if written is not None and written.is_gone():
+                raise LedgerError(
+                    f"{written.path} was moved, removed or replaced while this run wrote to it; nothing more is "
+                    f"written. Put it back and {self._how_to_go_on()}"
+                )
 
     def _log_lines(self, batch: _Waiting) -> list[bytes]:
         lines = [log_line(event) for event in batch.events]
@@ -333,7 +327,7 @@ async def finished(task: asyncio.Task[None] | None) -> None:
 
 def _opened(path: Path) -> _Open:
     handle = append_to(path)
-    return _Open(path, handle, path.stat())
+    return _Open(path, handle, os.fstat(handle.fileno()))
 
 
 def append_to(path: Path) -> BinaryIO:

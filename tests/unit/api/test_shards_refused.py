@@ -73,6 +73,20 @@ async def test_nothing_more_is_sent_once_somebody_else_opened_the_label(shard, o
     assert {type(error) for error in errors} == {ShardTakenOverError}
 
 
+async def test_a_file_that_is_replaced_is_told_of_with_the_command_that_goes_on_with_the_shard(shard):
+    held = Held()
+    with serving(held) as stub:
+        results = shard.call(stub, planned(6), max_resident_tasks=1)
+        await next(results)
+        shard.paths.output.rename(shard.paths.output.with_suffix(".moved"))
+        shard.paths.output.touch()
+        held.refusing.set()
+        (told,) = {str(error) for error in await held.errors_of(results)}
+        assert len(stub.requests) <= 3
+    assert f"{shard.paths.output} was moved, removed or replaced" in told
+    assert "Put it back and resume the shard: gym eval run --no-serve --resume" in told
+
+
 @pytest.mark.parametrize("options", ONE_AT_A_TIME, ids=["resident", "semaphore"])
 def test_nothing_more_is_sent_once_the_disk_is_full_and_what_is_told_to_type_goes_on(shard, full, monkeypatch, options):
     async def filled(stub):
