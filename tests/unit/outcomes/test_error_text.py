@@ -40,7 +40,7 @@ KEY = "sk-proj-0123456789abcdefSECRET"
         "Bearer 0123SECRET",
         "authorization=token opaqueSECRET",
         "api_key: abc123SECRET",
-        "API key: aaaaaaaaaaaaaaaaaaaaaaaaaaaaSECRETaaaaaaaa",
+        f"API key: SECRET{'A' * 30}",
         "{'api_key': 'plainSECRET'}",
         'api_key = "plainSECRET"',
         "api_key:plainSECRET",
