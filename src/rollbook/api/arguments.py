@@ -3,14 +3,18 @@
 Rules:
 * What cannot be followed is refused by the argument's name; a value of another type is never taken for what it is in a
   condition.
+* A setting is what the caller's object says now, whether it was given, assigned or changed in place.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import GrammarParseError, OmegaConfBaseException
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from rollbook.api.direct_errors import DirectCallError
 from rollbook.config.collection import E2ERolloutCollectionConfig, RolloutCollectionConfig
@@ -94,7 +98,19 @@ def checked_config(given: DictConfig | Mapping[str, Any]) -> DictConfig:
         return given
     if not isinstance(given, Mapping):
         raise DirectCallError(f"global_config_dict must be a configuration; found {type(given).__name__}")
-    return OmegaConf.create(dict(given))
+    try:
+        return OmegaConf.create(dict(given))
+    except OmegaConfBaseException as error:
+        raise DirectCallError(f"global_config_dict is no configuration: {_fault(error)}") from None
+    except RecursionError:
+        raise DirectCallError("global_config_dict holds itself, or is nested too deeply") from None
+
+
+def _fault(error: OmegaConfBaseException) -> str:
+    """Say where a configuration is none, and why, without the value."""
+    where = f"`{error.full_key}`: " if error.full_key else ""
+    is_text = isinstance(error, GrammarParseError)
+    return where + ("an interpolation that cannot be read" if is_text else str(error).partition("\n")[0])
 
 
 def checked_settings(config: object) -> Collection:
@@ -110,4 +126,20 @@ def checked_settings(config: object) -> Collection:
         raise DirectCallError(
             f"config must be a RolloutCollectionConfig or an E2ERolloutCollectionConfig; found {found}"
         )
-    return settings_from(type(config), {name: getattr(config, name) for name in config.model_fields_set})
+    return settings_from(type(config), dict(_said(config)), by_name=True)
+
+
+def _said(config: BaseModel) -> Iterator[tuple[str, object]]:
+    """Yield what settings say now, except what nobody gave and nobody changed."""
+    fields = type(config).model_fields
+    for name, value in vars(config).items():
+        if name in config.model_fields_set or (name in fields and not _is_default(value, fields[name], config)):
+            yield name, value
+    yield from (config.model_extra or {}).items()
+
+
+def _is_default(value: object, field: FieldInfo, config: BaseModel) -> bool:
+    if value is field.default:
+        return True
+    is_container = isinstance(value, list | dict | set)
+    return is_container and value == field.get_default(call_default_factory=True, validated_data=vars(config))

@@ -11,10 +11,11 @@ Source: servers.md §1.10, §10.1; collection.md §10.1.
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from typing import ClassVar, Final, TypeVar
 
-from omegaconf import DictConfig, OmegaConf
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
+from omegaconf import DictConfig, flag_override
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
 from rollbook.config.missing import resolved
 from rollbook.config.names import CONFIG_PATHS_KEY, HEAD_SERVER_KEY
@@ -88,10 +89,18 @@ def _strays(model: type[BaseModel], options: Iterable[str]) -> Iterator[str]:
     if model.model_config.get("extra") != "ignore":
         return
     others = {name for base in model.__mro__ for name in vars(base).get("other_names", ())}
+    others |= {alias for field in model.model_fields.values() for alias in _aliases(field.validation_alias)}
     for name in options:
         if name not in model.model_fields and name not in others:
             near = did_you_mean(name, model.model_fields)
             yield f"{model.__name__} has no option `{name}`, which does nothing.{near}"
+
+
+def _aliases(alias: str | AliasPath | AliasChoices | None) -> Iterator[str]:
+    """Yield the names under which a field is taken besides its own."""
+    for choice in alias.choices if isinstance(alias, AliasChoices) else [alias]:
+        if choice is not None:
+            yield str(choice.path[0]) if isinstance(choice, AliasPath) else choice
 
 
 class RemovedRolloutOptionsMixin(BaseModel):
@@ -131,15 +140,24 @@ class UploadMixin(BaseModel):
             return data
         warnings.warn(f"`{old}` is now `upload_rollouts`", DeprecationWarning, stacklevel=_CALLER)
         if isinstance(data, DictConfig):
-            return OmegaConf.merge({"upload_rollouts": data[old]}, data)
+            return _with_default(data, "upload_rollouts", data[old])
         return {"upload_rollouts": data[old], **data}
+
+
+def _with_default(cfg: DictConfig, key: str, value: object) -> DictConfig:
+    """Return a copy of `cfg` in its place in the whole, which its interpolations may lead to."""
+    copied = copy(cfg)
+    if key not in copied:
+        with flag_override(copied, ["readonly", "struct"], values=False):
+            copied[key] = value
+    return copied
 
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
-def settings_from(model: type[Settings], cfg: DictConfig | Mapping[str, object]) -> Settings:
-    """Return a command's settings out of the merged configuration.
+def settings_from(model: type[Settings], cfg: DictConfig | Mapping[str, object], *, by_name: bool = False) -> Settings:
+    """Return a command's settings out of the merged configuration; `by_name` has none of them under an alias.
 
     Raises:
         ConfigError: required options that are missing, or numbers that flags do not take (both exit code 2), or options
@@ -147,7 +165,7 @@ def settings_from(model: type[Settings], cfg: DictConfig | Mapping[str, object])
 
     """
     try:
-        return model.model_validate(cfg, context=_MERGED)
+        return model.model_validate(cfg, context=_MERGED, by_name=by_name or None, by_alias=False if by_name else None)
     except ValidationError as error:
         raise _as_config_error(error) from None
 

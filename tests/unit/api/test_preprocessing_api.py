@@ -131,6 +131,25 @@ def test_what_is_no_configuration_is_refused_by_name(config):
         RolloutCollectionHelper.resolve_task_sources(SOURCED, config)
 
 
+HELD = {}
+HELD["again"] = HELD
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"a": object()}, "is no configuration: `a`: Value 'object'"),
+        ({"a": {"b": {1, 2}}}, r"is no configuration: `a\.b`: Value 'set'"),
+        ({"a": "${sk-verysecret"}, "is no configuration: `a`: an interpolation that cannot be read$"),
+        ({(1, 2): 3}, "is no configuration: Incompatible key type 'tuple'"),
+        (HELD, "holds itself, or is nested too deeply"),
+    ],
+)
+def test_a_mapping_that_is_no_configuration_is_refused_by_name_and_place(config, said):
+    with pytest.raises(ConfigError, match=f"^global_config_dict {said}"):
+        RolloutCollectionHelper.resolve_task_sources(SOURCED, config)
+
+
 @pytest.mark.parametrize(
     ("examples", "said"),
     [(None, "examples must be rows"), ("abc", "examples must be rows"), ([5], "row 0: expected a mapping, found int")],

@@ -119,6 +119,12 @@ def test_a_run_that_stalls_is_logged_and_other_events_are_not(caplog):
     ]
 
 
+async def test_parameters_that_were_put_into_the_settings_are_sent(stub, settings):
+    settings.responses_create_params["temperature"] = 0.0
+    await run(settings)
+    assert [sent["responses_create_params"]["temperature"] for sent in stub.requests] == [0.0] * 3
+
+
 async def test_settings_are_left_as_they_were(stub, settings):
     before = json.dumps(settings.model_dump())
     await run(settings)

@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 from omegaconf import OmegaConf
-from pydantic import ConfigDict, ValidationError
+from pydantic import AliasChoices, AliasPath, ConfigDict, Field, ValidationError
 
 import rollbook
 from rollbook.config.collection import (
@@ -109,3 +109,34 @@ def test_a_refused_value_is_not_repeated_by_the_class_itself_either():
         rollbook.RolloutCollectionConfig(**PLAIN, dispatch_budget_s=1, policy_api_key="sk-verysecret")
     assert "sk-" not in str(caught.value)
     assert "dispatch_budget_s needs num_samples_in_parallel" in str(caught.value)
+
+
+class Aliased(RolloutCollectionConfig):
+    one: int = Field(default=1, alias="uno")
+    two: int = Field(default=2, validation_alias=AliasChoices("due", AliasPath("numbers", 1), "two"))
+    three: int = Field(default=3, validation_alias=AliasPath("figures", 0))
+
+
+def test_an_option_that_is_read_under_another_name_is_no_stray(told):
+    for options in ({"uno": 5, "due": 6, "figures": [7]}, {"uno": 5, "numbers": [0, 6], "figures": [7]}):
+        made = Aliased(**PLAIN, **options)
+        assert (made.one, made.two, made.three) == (5, 6, 7)
+    assert told() == []
+    Aliased(**PLAIN, tre=5)
+    assert "Aliased has no option `tre`" in told()[0]
+
+
+WHOLE = {"out": "o.jsonl", "part": {"input_jsonl_fpath": "i", "output_jsonl_fpath": "${out}"}}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("readonly", [False, True])
+@pytest.mark.parametrize(("given", "uploads"), [({}, False), ({"upload_rollouts": True}, True)])
+def test_the_old_name_of_uploading_is_read_in_a_part_of_a_configuration(given, uploads, readonly):
+    cfg = OmegaConf.merge(WHOLE, {"part": {**given, "upload_rollouts_to_wandb": False}})
+    OmegaConf.set_readonly(cfg, readonly)
+    OmegaConf.set_struct(cfg, value=True)
+    before = OmegaConf.to_yaml(cfg)
+    made = RolloutCollectionConfig.model_validate(cfg.part)
+    assert (made.output_jsonl_fpath, made.upload_rollouts) == ("o.jsonl", uploads)
+    assert OmegaConf.to_yaml(cfg) == before
