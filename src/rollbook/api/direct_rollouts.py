@@ -107,7 +107,7 @@ class DirectRollouts:
             self.sending.budget.tracker.record(done.seconds)
         if sink is not None:
             await to_the_end(sink.write(done))
-        return row.handed_back(), await self._result(done)
+        return row.row, await self._result(done)
 
     async def _result(self, done: CompletedRollout) -> JsonObject | RolloutFailure:
         outcome, row = done.ending.outcome, done.row

@@ -1,8 +1,8 @@
 """Rows that a caller holds → what is sent of each, with everything that could keep it from being sent told first.
 
 Rules:
-* Rows are never changed: what is stamped and sent are copies. What is handed back is read from what was sent, so that
-  nobody else holds a part of it, and what a caller makes of its own rows meanwhile is not taken for what ran.
+* Rows are never changed: what is stamped is a copy of the row's top, and so is what is handed back; what lies below is
+  the caller's own objects. What is sent and recorded is the row as it was at the call.
 * All rows are looked at before any is sent; one error lists every row at fault.
 * A row need not name a rollout to be sent. What is typed, enriched or recorded has to: it is told by its name.
 
@@ -12,8 +12,6 @@ Source: collection.md §2.9, §2.11, §11.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from uuid import uuid4
-
-import msgspec
 
 from rollbook.api.direct_addresses import addressed
 from rollbook.api.direct_errors import DirectCallError
@@ -39,7 +37,7 @@ from rollbook.records.task import Rollout
 
 @dataclass(frozen=True, slots=True)
 class DirectRow:
-    """A row as it is sent and handed back. What `row` holds below its top is the caller's own.
+    """A row as it is handed back, and what is sent of it. What `row` holds below its top is the caller's own.
 
     `body` is what is posted; `rollout_id` and `run_id` name the attempt where the row does. `rollout` says where it
     goes; its key is the row's place in the call where the row has no numbers of its own.
@@ -56,11 +54,6 @@ class DirectRow:
     def name(self) -> str:
         """What messages call it."""
         return self.rollout_id or f"row {self.rollout.key.task}"
-
-    def handed_back(self) -> JsonObject:
-        """Return the row as it was sent."""
-        sent = msgspec.json.decode(self.rollout.line, type=dict[str, object])
-        return {key: sent[key] for key in self.row}
 
 
 @dataclass(frozen=True, slots=True)
