@@ -139,7 +139,9 @@ class _Carrying:
         if self.rollouts.handover.sink is None:
             await self.transport.aclose()
         else:
-            await asyncio.wait({self._closed()})
+            closing = self._closed()
+            closing.add_done_callback(_told)
+            await asyncio.wait({closing})
 
     def _closed(self) -> asyncio.Task[None]:
         if self._closing is None or self._closing.cancelled():
@@ -153,6 +155,17 @@ class _Carrying:
         finally:
             if sink is not None:
                 await to_the_end(sink.close())
+
+
+def _told(closing: asyncio.Task[None]) -> None:
+    """Log a close that failed: whoever takes the last result need not close anything, and loses nothing by it."""
+    error = None if closing.cancelled() else closing.exception()
+    if error is not None:
+        _LOG.warning(
+            "what the rollouts of a call share is not closed: %s: %s",
+            type(error).__name__,
+            " ".join(str(error).split()),
+        )
 
 
 def _completions(starts: Iterator[Start[RowResult]], total: int, limit: int | None) -> Completions[RowResult]:

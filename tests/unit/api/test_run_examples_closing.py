@@ -1,6 +1,7 @@
 """Stopping early: what is in flight is given up at once, and what is finished is not lost."""
 
 import asyncio
+import gc
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -207,6 +208,39 @@ async def test_a_sink_is_closed_although_the_connections_cannot_be():
 
 async def broken():
     raise OSError("broken")
+
+
+class Unclosable(Kept):
+    async def close(self):
+        raise OSError("disk full\nat close")
+
+
+@pytest.mark.parametrize("part", ["sink", "transport"])
+@pytest.mark.parametrize("limit", [None, 1], ids=["eager", "bounded"])
+async def test_a_close_that_fails_costs_no_result_and_is_told_in_one_line(caplog, part, limit):
+    unseen = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unseen.append(context))
+    call = Call(
+        examples=rows(2), sink=Unclosable() if part == "sink" else Kept(), pacing=Pacing(max_resident_tasks=limit)
+    )
+    if part == "transport":
+        call.transport.aclose = broken
+    assert len(await call.all()) == 2
+    del call
+    gc.collect()
+    await asyncio.sleep(0)
+    said = "OSError: disk full at close" if part == "sink" else "OSError: broken"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"what the rollouts of a call share is not closed: {said}"
+    ]
+    assert unseen == []
+
+
+async def test_whoever_closes_after_the_last_result_is_told_that_it_failed():
+    call = Call(examples=rows(2), sink=Unclosable())
+    assert len(await call.all()) == 2
+    with pytest.raises(OSError, match="disk full"):
+        await call.results.aclose()
 
 
 async def test_a_sink_is_told_of_the_sends_of_a_result_that_took_two():
