@@ -8,6 +8,7 @@ Rules:
 Source: collection.md §2.4.
 """
 
+import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
@@ -66,8 +67,24 @@ def _faults(value: object, place: tuple[str, ...] = ()) -> Iterator[str]:
         case list() | tuple():
             for index, inner in enumerate(value):
                 yield from _faults(inner, (*place, str(index)))
+        case _ if fields := _fields(value):
+            yield from _faults(fields, place)
         case _:
             yield from (f"{'.'.join(place)}: {fault}" for fault in _faults_of_leaf(value))
+
+
+def _fields(value: object) -> dict[str, object]:
+    """Return what an object that is written as a JSON object holds; nothing where it is none."""
+    if isinstance(value, str | int | float | None):
+        return {}
+    kind = type(value)
+    names = (
+        *getattr(kind, "__struct_fields__", ()),
+        *(field.name for field in (dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ())),
+        *(field.name for field in getattr(kind, "__attrs_attrs__", ())),
+    )
+    held = {name: getattr(value, name, msgspec.UNSET) for name in names}
+    return {name: inner for name, inner in held.items() if inner is not msgspec.UNSET}
 
 
 def _faults_of_key(key: object, place: tuple[str, ...]) -> Iterator[str]:

@@ -1,6 +1,10 @@
+import dataclasses
 import datetime as dt
 from decimal import Decimal
+from typing import ClassVar
 
+import attrs
+import msgspec
 import pytest
 
 from rollbook.errors import InputError
@@ -10,6 +14,22 @@ HALF = chr(0xD800)
 CYCLE = {}
 CYCLE["again"] = CYCLE
 OK = {"a": 1}
+
+
+@dataclasses.dataclass
+class Tags:
+    shared: ClassVar[set[int]] = {1}
+    held: object
+
+
+class Packed(msgspec.Struct):
+    held: object
+    more: object = msgspec.UNSET
+
+
+@attrs.define
+class Defined:
+    held: object
 
 
 @pytest.mark.parametrize(
@@ -30,6 +50,10 @@ OK = {"a": 1}
         ({"a": {"b", "c"}}, "a: a set is no JSON value; give a list"),
         ({"a": [frozenset()]}, "a.0: a frozenset is no JSON value; give a list"),
         ({"a": {"b": b"png"}}, "a.b: bytes are no JSON value; give text"),
+        ({"a": Tags({1, 2})}, "a.held: a set is no JSON value; give a list"),
+        ({"a": [Packed({"b": Tags(frozenset())})]}, "a.0.held.b.held: a frozenset is no JSON value"),
+        ({"a": Packed(1, more=float("nan"))}, "a.more: nan is no JSON"),
+        ({"a": Defined(b"png")}, "a.held: bytes are no JSON value"),
         ({"a": Decimal("1.5")}, "a: a Decimal is no JSON value; give a float, or text"),
     ],
 )
@@ -43,6 +67,14 @@ def test_a_row_that_json_can_hold_is_kept_as_the_caller_gave_it():
     (source,) = rows_of([row])
     assert source.row == row
     assert source.row is not row
+
+
+@pytest.mark.parametrize("kind", [Tags, Packed, Defined])
+def test_an_object_that_json_can_hold_is_kept_and_told_from_another_one(kind):
+    value = kind([1, {"b": (2, 3)}])
+    (source,) = rows_of([{"a": value}])
+    assert source.row["a"] is value
+    assert source.digest == next(rows_of([{"a": {"held": [1, {"b": [2, 3]}]}}])).digest
 
 
 def test_the_order_of_keys_makes_no_other_task():
