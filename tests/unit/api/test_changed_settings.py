@@ -95,7 +95,7 @@ class Mine(RolloutCollectionConfig):
     required: int = Field(alias="needed")
     notes: dict[str, str] = Field(default_factory=dict, alias="remarks")
     nothing: int = None
-    listed: list[int] = [1, 2]
+    listed: list[int] = Field(default=[1, 2])
     numbered: list[int] = Field(default_factory=lambda data: [len(data)])
 
     @cached_property
