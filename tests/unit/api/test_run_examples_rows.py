@@ -7,9 +7,9 @@ import uuid
 import msgspec
 import pytest
 
-from rollbook.api.direct_rows import RunNaming
+from rollbook.api.direct_rows import RunNaming, direct_rows
 from stub import ENVIRONMENT
-from unit.api.direct_calls import Call, rows
+from unit.api.direct_calls import Call, directory, rows
 
 PROMPT = [{"role": "user", "content": "add 1 and 1"}]
 EPISODE = {
@@ -62,6 +62,19 @@ async def test_a_row_is_sent_and_recorded_as_it_was_at_the_call_whatever_its_own
     assert "added" not in call.transport.sent[0].body
     line = msgspec.json.decode(sink.lines[0])
     assert {key: line[key] for key in example} == example
+
+
+@pytest.mark.parametrize(("example", "run_id"), [*zip(EXAMPLES, ["r", "r", None, "r", "r"], strict=True)], ids=NAMES)
+async def test_the_run_that_is_stamped_on_a_row_is_handed_back_and_recorded(example, run_id):
+    sink = Recorded()
+    ((row, _),) = await Call(examples=[example], run=RunNaming("r"), route_failures=True, sink=sink).all()
+    assert row.get("_ng_run_id") == msgspec.json.decode(sink.lines[0]).get("_ng_run_id") == run_id
+    assert "_ng_run_id" not in example
+
+
+def test_a_row_with_numbers_of_its_own_is_encoded_once():
+    (row,) = direct_rows([flat()], directory(), run=RunNaming("r"))
+    assert row.body is row.rollout.line
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=NAMES)
