@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from run_folder import SERVER_ERROR, RunFolder, json_reply, replies, status_reply
+from run_folder import SERVER_ERROR, RunFolder, json_reply, replies, rows_of, status_reply
 from stub import AGENT, adding, serving
 
 MODEL = "policy_model"
@@ -116,6 +116,38 @@ def test_where_the_skills_lie_makes_no_difference(skilled):
     with serving() as stub:
         assert folder.resume(stub, f"+skills.path={moved}").code == 0
     assert folder.sent == [(1, 0, 1)]
+
+
+def test_a_run_whose_skills_lie_elsewhere_is_made_longer(skilled):
+    folder, skill = skilled
+    moved = skill.parent.parent.rename(folder.input.parent / "elsewhere")
+    with serving() as stub:
+        assert folder.resume(stub, f"+skills.path={moved}", "+num_repeats=2").code == 0
+    assert sorted(folder.sent) == [(0, 1, 0), (1, 0, 1), (1, 1, 0)]
+
+
+def test_a_run_of_before_links_were_followed_resumes_and_is_made_longer_under_the_hash_that_it_has(
+    folder, tmp_path, monkeypatch
+):
+    skill, references = tmp_path / "skills" / "one", tmp_path / "references"
+    for made in (skill, references):
+        made.mkdir(parents=True)
+    (references / "a.md").write_text("1")
+    (skill / "SKILL.md").write_text("---\nname: one\n---\n")
+    (skill / "references").symlink_to(references, target_is_directory=True)
+    flag = f"+skills.path={skill.parent}"
+    with monkeypatch.context() as before, serving(replies({(1,): SERVER_ERROR})) as stub:
+        before.setattr("rollbook.inputs.skills._files", lambda top: (one for one in top.rglob("*") if one.is_file()))
+        assert folder.asks(adding(2)).run(stub, flag).code == 3
+    for words, sent in (([], [(1, 0, 1)]), (["+num_repeats=2"], [(0, 1, 0), (1, 1, 0)]), (["+num_repeats=2"], [])):
+        with serving() as stub:
+            answer = folder.resume(stub, flag, *words)
+        assert (answer.code, sorted(folder.sent)) == (0, sent), answer.text
+    assert len({row["skills_ref"]["hash"] for row in rows_of(folder.plan)}) == 1
+    (skill / "more.md").write_text("more")
+    with serving() as stub:
+        answer = folder.resume(stub, flag, "+num_repeats=3")
+    assert (answer.code, "inputs.skills" in answer.text) == (1, True)
 
 
 @pytest.mark.parametrize("key", ["sk-first", "sk-second"], ids=["another port", "another port and API key"])

@@ -20,7 +20,7 @@ from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.config.missing import resolved
 from rollbook.config.roots import resolve_read_path
 from rollbook.errors import ResumeRefusedError
-from rollbook.inputs.skills import load_skills
+from rollbook.inputs.skills import load_skills_of_run
 from rollbook.ledger.digests import sha256_of
 from rollbook.ledger.history import History, planned_lines
 from rollbook.ledger.paths import RunPaths
@@ -28,6 +28,7 @@ from rollbook.ledger.reader import Line
 from rollbook.records.codec import encode
 from rollbook.records.identity import RolloutKey
 from rollbook.records.json_values import JsonObject
+from rollbook.records.keys import SKILLS_REF_KEY
 from rollbook.records.manifest import PlanDigest, RunManifest
 from rollbook.records.reading import planned_line
 from rollbook.recovery.agreement import WHAT_NEXT, Difference, differences, verdict
@@ -43,6 +44,7 @@ Names = dict[tuple[str | None, str | None], None]
 """The (agent, stamped server) pairs of a plan, each once."""
 
 _ROWS: Final = f"{INPUTS}.input_jsonl_fpath"
+_SKILLS: Final = f"{INPUTS}.skills"
 
 
 _READ: Final = ("input_jsonl_fpath", "prompt_config")
@@ -60,12 +62,16 @@ command does with a run."""
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """What a run's answers depend on, as this command says it. `held`: digests of files that are not in place yet."""
+    """What a run's answers depend on, as this command says it.
+
+    `held` are digests of files that are not in place yet, `recorded_skills` the hash that the run has of its skills.
+    """
 
     settings: RolloutCollectionConfig
     config: DictConfig
     cap: int
     held: Mapping[str, str] = msgspec.field(default_factory=dict)
+    recorded_skills: str | None = None
 
     def keys(self, agents: Iterable[str], servers: Iterable[str]) -> dict[str, str]:
         """Return one digest a dotted key for everything that rollouts of `agents` and `servers` depend on."""
@@ -87,7 +93,7 @@ class Terms(msgspec.Struct, frozen=True):
         skills = self.settings.skills
         folder = resolve_read_path(skills.path) if skills is not None else None
         if folder is not None and folder.is_dir():
-            yield "skills", load_skills(folder).hash
+            yield "skills", load_skills_of_run(folder, self.recorded_skills).hash
 
 
 class Addition(msgspec.Struct, frozen=True):
@@ -173,11 +179,14 @@ def agreed(manifest: RunManifest, terms: Terms, history: History, paths: RunPath
     manifest, told = _with_terminal_timeouts(manifest, terms.settings)
     manifest, together = _with_groups(manifest, terms.settings)
     manifest, extended = _with_more_attempts(manifest, terms)
+    terms = replace(terms, recorded_skills=manifest.configuration_keys.get(_SKILLS))
     names: Names = dict.fromkeys(history.plan.first_lines)
     keys = terms.keys(*_agents_and_servers(names))
     found = differences(manifest.configuration_keys, keys)
     unchecked = terms.settings.allow_unsafe_resume and _dataset_is_gone(found)
-    comparison, grow = _compared(() if unchecked else found, paths, manifest, lambda: _lines(rows(), names))
+    comparison, grow = _compared(
+        () if unchecked else found, paths, manifest, lambda: _lines(rows(), names, keys.get(_SKILLS))
+    )
     agreement = verdict(found, comparison, terms.settings.model_fields_set)
     mixes = agreement.refused is not None
     if mixes and not terms.settings.allow_unsafe_resume:
@@ -263,13 +272,21 @@ def _compared(
     return compare_plans(old, lines()), lambda: added_lines(old, lines())
 
 
-def _lines(rows: Iterable[JsonObject], names: Names) -> Iterator[tuple[RolloutKey, bytes]]:
-    """Yield `rows` as a plan holds them, noting their (agent, stamped server) pairs in `names`."""
+def _lines(rows: Iterable[JsonObject], names: Names, skills: str | None) -> Iterator[tuple[RolloutKey, bytes]]:
+    """Yield `rows` as the run's plan holds them, noting their (agent, stamped server) pairs in `names`.
+
+    `skills` is the hash by which the run knows its skills.
+    """
     for row in rows:
-        line = encode(row)
+        line = encode(_with_skills(row, skills))
         planned = planned_line(line)
         names[planned.agent, planned.server] = None
         yield planned.key, line
+
+
+def _with_skills(row: JsonObject, known: str | None) -> JsonObject:
+    ref = row.get(SKILLS_REF_KEY)
+    return row | {SKILLS_REF_KEY: {**ref, "hash": known}} if known is not None and isinstance(ref, dict) else row
 
 
 def _identity(keys: Mapping[str, str]) -> dict[str, object]:

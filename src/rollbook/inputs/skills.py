@@ -3,7 +3,9 @@
 Rules:
 * The hash covers every file's path and bytes, so that two runs with the same hash saw the same skills; files behind
   links are staged, and covered as well.
-* Front matter opens the file, and is text as it is written: a version 1.10 is no number.
+* A run that recorded the hash of before keeps it: what its rows name their skills by does not change under it.
+* Front matter is what the first two lines of dashes enclose, and text as it is written: a version 1.10 is no number.
+  What is null or empty is not given.
 
 Source: servers.md §8.8.
 """
@@ -11,7 +13,7 @@ Source: servers.md §8.8.
 import hashlib
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +21,9 @@ from pydantic import BaseModel, ConfigDict
 
 from rollbook.errors import InputError
 
-_FRONT_MATTER: Final = re.compile(r"\s*^---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
+_FRONT_MATTER: Final = re.compile(r"^---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
+_NO_TEXT: Final = frozenset({"tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"})
+"""What a plain word of front matter can be besides text."""
 
 
 class SkillRef(BaseModel):
@@ -53,7 +57,25 @@ def load_skills(path: str | Path) -> SkillsRef:
     files = sorted(file for file in folder.glob("*/SKILL.md") if file.is_file())
     if not files:
         raise InputError(f"{path}: no skills found; expected <name>/SKILL.md below it")
-    return SkillsRef(path=str(path), hash=_digest(folder), skills=[_skill(file) for file in files])
+    return SkillsRef(path=str(path), hash=_digest(folder, _files(folder)), skills=[_skill(file) for file in files])
+
+
+def load_skills_of_run(path: str | Path, recorded: str | None) -> SkillsRef:
+    """Read and hash the skills of a run; the hash that it `recorded` stays where it is one of theirs.
+
+    Raises:
+        InputError: as `load_skills` does.
+
+    """
+    found = load_skills(path)
+    if recorded in {None, found.hash} or recorded != hash_before_links_were_followed(path):
+        return found
+    return found.model_copy(update={"hash": recorded})
+
+
+def hash_before_links_were_followed(path: str | Path) -> str:
+    """Return the hash of folders written before links were followed: what lies behind links to folders is not in it."""
+    return _digest(Path(path), (file for file in Path(path).rglob("*") if file.is_file()))
 
 
 def stage_skills(path: str | Path, destination: str | Path) -> None:
@@ -70,9 +92,9 @@ def stage_skills(path: str | Path, destination: str | Path) -> None:
     shutil.copytree(path, destination)
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path, files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    for file in sorted(_files(path)):
+    for file in sorted(files):
         digest.update(file.relative_to(path).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:12]
 
@@ -93,15 +115,24 @@ def _skill(file: Path) -> SkillRef:
     import yaml  # noqa: PLC0415  skills are rare; their parser is not paid by every run
 
     try:
-        found = _FRONT_MATTER.match(file.read_text(encoding="utf-8-sig"))
-        front = yaml.load(found[1], yaml.BaseLoader) if found else None  # noqa: S506  it makes texts, and nothing else
-        return SkillRef.model_validate(_without_empty(front))
+        found = _FRONT_MATTER.search(file.read_text(encoding="utf-8-sig"))
+        return SkillRef.model_validate(_front(found[1]) if found else None)
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(
-            f"{file}: no front matter with a `name`, and perhaps a `description` and a `version`, between two --- "
-            "lines at its top"
+            f"{file}: no front matter with a `name`, and perhaps a `description` and a `version`, between two lines "
+            "of --- alone"
         ) from error
 
 
-def _without_empty(front: object) -> object:
-    return {key: value for key, value in front.items() if value != ""} if isinstance(front, dict) else front
+def _front(text: str) -> object:
+    """Return what YAML says, its words as text; without keys that are given nothing."""
+    import yaml  # noqa: PLC0415  as above
+
+    loader = yaml.SafeLoader(text)
+    rules = loader.yaml_implicit_resolvers.items()
+    loader.yaml_implicit_resolvers = {start: [rule for rule in some if rule[0] in _NO_TEXT] for start, some in rules}
+    try:
+        front = loader.get_single_data()
+    finally:
+        loader.dispose()
+    return {key: value for key, value in front.items() if value not in (None, "")} if isinstance(front, dict) else front

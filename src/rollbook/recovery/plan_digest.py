@@ -2,6 +2,7 @@
 
 Rules:
 * Lines are alike when they hold the same JSON: the order of keys, spaces, and `1` or `1.0` change nothing.
+* Skills are their hash: where they lie, and how their front matter is read, changes nothing.
 * What is kept of a line is 16 bytes and its rollout's numbers, in arrays; a plan read in its own order is compared
   without an index.
 * New lines stream through; nobody holds a plan.
@@ -20,9 +21,11 @@ import msgspec
 
 from rollbook.errors import InputError
 from rollbook.records.identity import RolloutKey
+from rollbook.records.keys import SKILLS_REF_KEY
 from rollbook.records.nesting import not_too_deep
 
 DIGEST_BYTES: Final = 16
+_HASH: Final = "hash"
 MOST_NAMED: Final = 5
 """Changed rollouts that a comparison names; the rest it counts."""
 _EXACT: Final = 2**53
@@ -31,10 +34,18 @@ _EXACT: Final = 2**53
 def content_digest(line: bytes) -> bytes:
     """Return 16 bytes that tell a line's content; a line that is no JSON stands for itself."""
     try:
-        text = msgspec.json.encode(_DECODER.decode(not_too_deep(line)), order="sorted")
+        text = msgspec.json.encode(_named_by_hash(_DECODER.decode(not_too_deep(line))), order="sorted")
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         text = line.strip()
     return hashlib.sha256(text).digest()[:DIGEST_BYTES]
+
+
+def _named_by_hash(row: object) -> object:
+    """Return a row with its skills reduced to their hash, where they have one."""
+    skills = row.get(SKILLS_REF_KEY) if isinstance(row, dict) else None
+    if not isinstance(row, dict) or not isinstance(skills, dict) or _HASH not in skills:
+        return row
+    return row | {SKILLS_REF_KEY: {_HASH: skills[_HASH]}}
 
 
 def _number(text: str) -> int | float | str:

@@ -3,7 +3,7 @@
 import pytest
 
 from rollbook.errors import ConfigError
-from rollbook.inputs.skills import load_skills
+from rollbook.inputs.skills import hash_before_links_were_followed, load_skills, load_skills_of_run
 
 
 def written(folder, text):
@@ -27,6 +27,11 @@ def only(folder):
         ("---\r\nname: one\r\ndescription: |\r\n  a\r\n  ---\r\n  b\r\n---\r\n", ("one", "a\n---\nb\n", None)),
         ("\ufeff\n---\nname: one\nversion:\n---", ("one", None, None)),
         ("---\nname: one\nmetadata: {by: me}\nversion: 2026-01-02\n---\nbody", ("one", None, "2026-01-02")),
+        ("<!-- licence -->\n\n# One\n\n---\nname: one\ndescription: a --- b\n---\n---\n", ("one", "a --- b", None)),
+        ("---\nname: one\ndescription: null\nversion: ~\n---\n", ("one", None, None)),
+        ("---\nname: 'null'\ndescription: \"~\"\nversion: Null\n---\n", ("null", "~", None)),
+        ("---\nname: no\ndescription: nullable\nversion: 0x1F\n---\n", ("no", "nullable", "0x1F")),
+        ("---\nbase: &base {version: 2.0}\nname: one\n<<: *base\n---\n", ("one", None, "2.0")),
     ],
 )
 def test_front_matter_is_read_as_it_is_written(tmp_path, text, said):
@@ -36,7 +41,9 @@ def test_front_matter_is_read_as_it_is_written(tmp_path, text, said):
 @pytest.mark.parametrize(
     "text",
     [
-        "words\n---\nname: one\n---\n",
+        "words\nname: one\n---\n",
+        "words --- name: one\n---\n",
+        "---\nname: null\n---\n",
         "---\nname: one\n",
         "---\nname: one --- \n",
         "---\nname:\n---\n",
@@ -68,3 +75,28 @@ def test_a_link_that_leads_back_up_adds_nothing_to_the_hash(tmp_path):
     (folder / "one" / "up").symlink_to(folder, target_is_directory=True)
     (folder / "gone").symlink_to(tmp_path / "nowhere")
     assert load_skills(folder).hash == before
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """Skills of which one has its references behind a link to a folder."""
+    folder, references = written(tmp_path / "s", "---\nname: one\n---\n"), tmp_path / "references"
+    references.mkdir()
+    (references / "a.md").write_text("1")
+    (folder / "one" / "references").symlink_to(references, target_is_directory=True)
+    return folder
+
+
+def test_a_run_keeps_the_hash_that_it_recorded_before_links_were_followed(shared):
+    found, before = load_skills(shared), hash_before_links_were_followed(shared)
+    (shared / "one" / "references").unlink()
+    assert before == load_skills(shared).hash != found.hash
+
+
+def test_the_hash_that_a_run_recorded_stands_where_the_skills_have_it_by_either_rule(shared):
+    found, before = load_skills(shared), hash_before_links_were_followed(shared)
+    assert load_skills_of_run(shared, before) == found.model_copy(update={"hash": before})
+    for recorded in (None, found.hash, "0" * 12):
+        assert load_skills_of_run(shared, recorded) == found
+    (shared / "one" / "SKILL.md").write_text("---\nname: one\n---\nedited")
+    assert load_skills_of_run(shared, before).hash == load_skills(shared).hash

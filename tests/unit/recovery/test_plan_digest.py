@@ -116,3 +116,29 @@ def test_a_comparison_agrees_with_two_mappings(old, new):
     assert (found.added, found.missing) == (len(new.keys() - old.keys()), len(old.keys() - new.keys()))
     assert found.changed == tuple(changed[:5])
     assert dict(added_lines(digest, new.items())) == {key: new[key] for key in new if key not in old}
+
+
+SKILLS = {"path": "skills", "hash": "0123456789ab", "skills": [{"name": "one", "description": "adds"}]}
+
+
+@pytest.mark.parametrize(
+    ("other", "alike"),
+    [
+        (SKILLS | {"skills": [{"name": "one", "description": "adds --- and subtracts"}]}, True),
+        (SKILLS | {"path": "elsewhere"}, True),
+        ({"hash": SKILLS["hash"]}, True),
+        (SKILLS | {"hash": "ba9876543210"}, False),
+        (None, False),
+        ({"path": "skills"}, False),
+        (SKILLS["hash"], False),
+    ],
+)
+def test_skills_of_one_hash_are_the_same_skills_however_they_were_read(other, alike):
+    one, another = (json.dumps({"q": 1, "skills_ref": ref}).encode() for ref in (SKILLS, other))
+    assert (content_digest(one) == content_digest(another)) is alike
+    assert content_digest(one) != content_digest(json.dumps({"q": 2, "skills_ref": SKILLS}).encode())
+
+
+def test_skills_without_a_hash_are_compared_whole():
+    refs = ({"path": "a"}, {"path": "b"}, "a", "b", None)
+    assert len({content_digest(json.dumps({"skills_ref": ref}).encode()) for ref in refs}) == len(refs)
