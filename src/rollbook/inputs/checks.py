@@ -84,16 +84,16 @@ class RowChecks(msgspec.Struct):
             self._unindexed = self._unindexed or source.place
         else:
             self._indexed += 1
-            self._same_content((TASK_INDEX_KEY_NAME, index), source)
-        name = task_name(source.row)
-        if name is not None:
-            self._same_content(name, source)
+        number = None if index is None else (TASK_INDEX_KEY_NAME, index)
+        names = [name for name in (number, task_name(source.row)) if name is not None]
+        if names:
+            self._same_content(names, _said_by(source), source.place)
 
-    def _same_content(self, name: tuple[object, object], source: SourceRow) -> None:
-        said = _said_by(source)
-        content, place = self._content.setdefault(name, (said, source.place))
-        if content != said:
-            self._clashes.append(f"{name[1]!r} at {place} and {source.place}")
+    def _same_content(self, names: Iterable[tuple[object, object]], said: bytes, at: str) -> None:
+        for name in names:
+            content, place = self._content.setdefault(name, (said, at))
+            if content != said:
+                self._clashes.append(f"{name[1]!r} at {place} and {at}")
 
 
 def _said_by(source: SourceRow) -> bytes:

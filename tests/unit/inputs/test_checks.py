@@ -1,6 +1,7 @@
 import pytest
 
 from rollbook.errors import InputError
+from rollbook.inputs import checks
 from rollbook.inputs.checks import RowChecks
 from rollbook.inputs.examples import rows_of
 
@@ -137,3 +138,11 @@ def test_rows_at_fault_are_all_named_and_the_rest_is_counted():
     assert "row 1: " in str(caught.value)
     assert "row 20: " in str(caught.value)
     assert "and 2 more" in str(caught.value)
+
+
+def test_a_row_with_a_number_and_an_id_is_digested_once(monkeypatch):
+    digested = []
+    digest = checks.content_digest
+    monkeypatch.setattr(checks, "content_digest", lambda row: digested.append(row["q"]) or digest(row))
+    check([PROMPT | {"_ng_task_index": 0, "task_id": "a", "q": number} for number in (1, 1)])
+    assert digested == [1, 1]
