@@ -71,6 +71,35 @@ def test_a_route_of_the_command_goes_before_that_of_the_deployment(tmp_path, stu
     assert servers(output) == [ENVIRONMENT]
 
 
+LEGACY = ["+environment_routing_mode=legacy", f"+environment_server_name={ENVIRONMENT}"]
+STAMPED = [row | {"_ng_environment_server": ENVIRONMENT} for row in EPISODES]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words", "server"),
+    [
+        (EPISODES, LEGACY, ENVIRONMENT),
+        (STAMPED, [], ENVIRONMENT),
+        (EPISODES, [*LEGACY, "++environment_server_routes.sums=second"], "second"),
+        (STAMPED, ["++environment_server_routes.sums=second"], "second"),
+    ],
+)
+def test_a_named_server_goes_before_the_deployments_route_and_after_the_commands(tmp_path, stub, rows, words, server):
+    said, output = run(tmp_path, stub, *words, rows=rows)
+    assert (said.code, servers(output)) == (3, [server]), said.text
+    said, _ = run(tmp_path, stub, "--resume", "+num_repeats=2", *words, rows=rows)
+    assert (said.code, servers(output)) == (0, [server] * 4), said.text
+
+
+def test_a_server_that_no_mode_sends_rows_to_is_told_of_by_a_run_and_its_resume(tmp_path, stub):
+    name = f"+environment_server_name={ENVIRONMENT}"
+    for words, code in (([], 3), (["--resume"], 0)):
+        said, output = run(tmp_path, stub, name, *words)
+        assert said.code == code, said.text
+        assert f"environment_server_name={ENVIRONMENT} has no effect" in said.text.replace("\n", " ")
+    assert servers(output) == ["second", "second"]
+
+
 @pytest.mark.parametrize("words", [[], ["++environment_server_routes.sums=second"]])
 def test_a_resume_sends_the_same_rollout_to_the_same_server_whoever_names_the_route(tmp_path, stub, words):
     assert run(tmp_path, stub)[0].code == 3

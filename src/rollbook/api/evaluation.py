@@ -27,7 +27,7 @@ from rollbook.api.preparation import earlier_rows, prepared
 from rollbook.api.request import EvaluationRequest, EvaluationResult, ServeMode, deployment_for
 from rollbook.api.session import Planned, PlannedFor, Session
 from rollbook.api.settled import settled_scores
-from rollbook.api.unsupported import refuse_unsupported
+from rollbook.api.unsupported import refuse_unsupported, without_effect
 from rollbook.clock import Clock, SystemClock
 from rollbook.dispatch.observing import Guarded
 from rollbook.dispatch.stop import Stop
@@ -80,7 +80,7 @@ async def evaluate(
             if request.serve is ServeMode.NONE:
                 await deployment.start()
             session = Session(request, run, deployment, clock)
-            session.notes += of_rows
+            session.notes += [*without_effect(request.settings), *of_rows]
             if run.lock.warning:
                 session.notes.append(run.lock.warning)
             evaluation = _Evaluation(session, Guarded(request.observe), stop)

@@ -94,8 +94,8 @@ class RolloutCollectionHelper:
         """Return one row per owed rollout, in plan order; `examples` stay as they are.
 
         With `global_config_dict`, rows that have only a `task_source` are given their agent, and episode tasks the
-        server of their taskset, where its `environment_server_routes` names one. What a person should know, such as a
-        key of `num_repeats` that no row uses, is logged.
+        server of their taskset, where its `environment_server_routes` names one: what this call is given goes before
+        what a row names. What a person should know, such as a key of `num_repeats` that no row uses, is logged.
 
         Raises:
             InputError: rows at fault, all of them; repeats or a fan-out that would lose or double rollouts.

@@ -2,9 +2,11 @@
 
 Rules:
 * An option that would be ignored is refused by name; silence would be a lie about what a run did. So is one of a
-  report that nothing turned on, and a server to which no mode sends rows.
+  report that nothing turned on.
+* What the contract allows beside another option is not refused: where it has no effect, that is noted.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from rollbook.config.collection import RolloutCollectionConfig
@@ -50,11 +52,15 @@ def refuse_unsupported(settings: RolloutCollectionConfig) -> None:
             f"of the timing table, which is off: {', '.join(timed)}. Turn it on with "
             "+dispatch_start_report_within_s=<seconds>, or leave the option out"
         )
+
+
+def without_effect(settings: RolloutCollectionConfig) -> Iterator[str]:
+    """Yield what is to be told of options that were set and do nothing."""
     server, mode = settings.environment_server_name, settings.environment_routing_mode
     if server is not None and mode != "legacy":
-        raise ConfigError(
-            f"environment_server_name={server} does nothing where environment_routing_mode is {mode}. Send rows there "
-            "with +environment_routing_mode=legacy, or leave the name out"
+        yield (
+            f"environment_server_name={server} has no effect where environment_routing_mode is {mode}; "
+            "+environment_routing_mode=legacy sends rows there"
         )
 
 

@@ -3,13 +3,11 @@
 Rules:
 * A route is looked up when a row needs it, and once; one that cannot be read is an error for the rows that need it.
 * A route that is no text, or has no value yet, is none.
-* What a command names itself goes before what the configuration of its deployment says.
 
 Source: collection.md §2.10, §18.
 """
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
@@ -21,11 +19,10 @@ _KEY = "environment_server_routes"
 
 
 class EnvironmentRoutes(Mapping[str, str]):
-    """Taskset → environment server, by `named` and by the configuration that it is made of."""
+    """Taskset → environment server, by the configuration that it is made of."""
 
-    def __init__(self, config: DictConfig, named: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(self, config: DictConfig) -> None:
         self._config = config
-        self._named = named
         self._found: dict[str, str | None] = {}
 
     def __getitem__(self, taskset: str) -> str:
@@ -46,15 +43,13 @@ class EnvironmentRoutes(Mapping[str, str]):
     def __iter__(self) -> Iterator[str]:
         """Yield the tasksets that have an entry."""
         routes = self._config.get(_KEY)
-        return iter(dict.fromkeys([*self._named, *map(str, routes if isinstance(routes, Mapping) else ())]))
+        return map(str, routes if isinstance(routes, Mapping) else ())
 
     def __len__(self) -> int:
         """Return how many entries there are."""
         return sum(1 for _ in self)
 
     def _looked_up(self, taskset: str) -> str | None:
-        if taskset in self._named:
-            return self._named[taskset]
         try:
             routes = self._config.get(_KEY)
             return text_or_none(routes.get(taskset)) if isinstance(routes, Mapping) else None

@@ -39,8 +39,8 @@ class PlanOptions(msgspec.Struct, frozen=True):
 
     `repeats` and `add_seed` are one value for all, or one per routing key with `_default`; `limit` counts tasks
     (None: all); `part` (k, n) keeps of n parts of the tasks the k-th, from 1 on, numbered as in the whole; `overrides`
-    are merged shallowly into each flat row's `responses_create_params`. With `open_routes`, an episode task without a
-    route is left to whoever sends it.
+    are merged shallowly into each flat row's `responses_create_params`; `environment_routes` are those that the command
+    names. With `open_routes`, an episode task without a route is left to whoever sends it.
 
     Raises:
         InputError: repeats that are no whole numbers from 1 on, seeds that are neither true nor false, an agent map to
@@ -57,6 +57,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     routing: RoutingMode = RoutingMode.AGENT
     environment_server: str | None = None
     environment_routes: Mapping[str, str] = msgspec.field(default_factory=dict)
+    deployment_routes: Mapping[str, str] = msgspec.field(default_factory=dict)
     open_routes: bool = False
     limit: int | None = None
     part: tuple[int, int] | None = None

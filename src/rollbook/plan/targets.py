@@ -5,8 +5,8 @@ Rules:
 * `fan_out` looks at the name before `agent_map`, and ignores what `agent_map` says for that row.
 * An environment-routed row is neither mapped nor fanned out. A row that names its server is one: it goes there, and
   is given the server's agent where it names none.
-* An episode task goes by the route of its taskset in every mode; where there is none, to the one server of legacy
-  routing, else to the server that it names.
+* An episode task goes by the route that the command names for its taskset, in every mode; else to the server that is
+  named, the one of legacy routing or the row's own; else by the route that the deployment has.
 * A row that names nobody goes to the configuration's only agent, where there is one.
 
 Source: collection.md §2.2, §2.3, §2.10.
@@ -102,13 +102,12 @@ def _mapped(agent: str | None, task_source: str | None, agent_map: Mapping[str, 
 def _episode_routing(source: SourceRow, options: PlanOptions) -> Routing:
     task_id = source.row["task_id"]
     taskset = str(task_id.get("taskset") if isinstance(task_id, Mapping) else None)
+    legacy = options.routing is RoutingMode.LEGACY
+    named = options.environment_server if legacy else text_or_none(source.row.get(NG_ENVIRONMENT_SERVER_KEY))
     try:
-        routed = options.environment_routes.get(taskset)
+        server = options.environment_routes.get(taskset) or named or options.deployment_routes.get(taskset)
     except InputError as error:
         raise InputError(f"{source.place}: {error}") from None
-    legacy = options.routing is RoutingMode.LEGACY
-    otherwise = options.environment_server if legacy else text_or_none(source.row.get(NG_ENVIRONMENT_SERVER_KEY))
-    server = routed or otherwise
     if server is None and not options.open_routes:
         return Routing(taskset, (), unrouted=taskset)
     return _environment_routing(source.row, server)

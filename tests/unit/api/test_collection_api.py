@@ -7,7 +7,7 @@ from omegaconf import OmegaConf
 from rollbook.api.evaluation import evaluate
 from rollbook.api.request import EvaluationRequest, ServeMode, deployment_for
 from rollbook.api.rollout_collection import RolloutCollectionHelper
-from rollbook.api.unsupported import LATER, TIMED, WITHOUT_EFFECT, refuse_unsupported
+from rollbook.api.unsupported import LATER, TIMED, WITHOUT_EFFECT, refuse_unsupported, without_effect
 from rollbook.config import parser
 from rollbook.config.collection import RolloutCollectionConfig
 from rollbook.errors import (
@@ -133,14 +133,16 @@ def test_an_option_of_a_table_that_nothing_turned_on_is_refused_by_name(option):
         refuse_unsupported(settings)
 
 
-@pytest.mark.parametrize("mode", ["agent", "taskset"])
-async def test_a_server_of_another_routing_mode_is_refused_where_it_would_be_ignored(collect, mode):
+@pytest.mark.parametrize(("mode", "told"), [("agent", 1), ("taskset", 1), ("legacy", 0)])
+def test_a_server_of_another_routing_mode_is_taken_and_told_to_do_nothing(mode, told):
     more = {"environment_routing_mode": mode, "environment_server_routes": {"sums": "adder"}}
-    with serving() as stub:
-        said = f"environment_server_name=adder does nothing where environment_routing_mode is {mode}"
-        with pytest.raises(ConfigError, match=said):
-            await collect(stub, environment_server_name="adder", **more)
-    assert stub.requests == []
+    named = {"input_jsonl_fpath": "i", "output_jsonl_fpath": "o", "environment_server_name": "adder"}
+    settings = RolloutCollectionConfig(**named, **more)
+    refuse_unsupported(settings)
+    notes = list(without_effect(settings))
+    assert len(notes) == told
+    for note in notes:
+        assert note.startswith(f"environment_server_name=adder has no effect where environment_routing_mode is {mode};")
 
 
 @pytest.mark.parametrize("repeats", [0, -1, 2.5, True, "2", {"A": 0}, {AGENT: -3}, {AGENT: 2.5}, {AGENT: None}])

@@ -45,7 +45,7 @@ def directory():
 
 def planned(row):
     """Return what a full evaluation plans of `row`."""
-    expansion = Expansion(PlanOptions(environment_routes=ROUTES))
+    expansion = Expansion(PlanOptions(deployment_routes=ROUTES))
     (found,) = directory().resolved(expansion.rows(rows_of([row])))
     return found
 
@@ -82,6 +82,21 @@ def test_a_server_that_the_row_or_the_call_names_needs_no_route():
     lost = {"task_id": {"taskset": "lost", "task_id": "t"}, "task_input": {}, "task_source": "maths"}
     assert called(lost | {"_ng_environment_server": "plain"}).rollout.server == "plain"
     assert called(lost, server="turns").rollout.server == "turns"
+
+
+@pytest.mark.parametrize(
+    ("names", "call", "server"),
+    [
+        ({"_ng_environment_server": "turns"}, {"server": "plain"}, "plain"),
+        ({"_ng_environment_server": "plain"}, {}, "plain"),
+        ({}, {"server": "plain"}, "plain"),
+        ({}, {}, "turns"),
+    ],
+)
+def test_what_the_call_names_goes_before_what_the_row_names_and_that_before_the_deployments_route(names, call, server):
+    assert called(EPISODE | names, **call).rollout.server == server
+    if not call:
+        assert planned(EPISODE | names)["_ng_environment_server"] == server
 
 
 def test_what_preprocessing_leaves_open_is_routed_by_the_call_that_sends_it():

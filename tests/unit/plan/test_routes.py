@@ -31,6 +31,32 @@ def test_an_episode_task_goes_by_its_route_in_every_mode(mode):
     assert servers(rows, **options) == ["turns", "talks"]
 
 
+LEGACY = {"routing": RoutingMode.LEGACY, "environment_server": "all"}
+OWN, THEIRS = {"environment_routes": {"sums": "own"}}, {"deployment_routes": {"sums": "theirs"}}
+STAMP = {"_ng_environment_server": "stamp"}
+
+
+@pytest.mark.parametrize(
+    ("options", "names", "server"),
+    [
+        (OWN | THEIRS, STAMP, "own"),
+        (OWN | THEIRS | LEGACY, STAMP, "own"),
+        (OWN | THEIRS | {"routing": RoutingMode.TASKSET}, STAMP, "own"),
+        (OWN | THEIRS, {}, "own"),
+        (THEIRS, STAMP, "stamp"),
+        (THEIRS | {"environment_server": "all"}, STAMP, "stamp"),
+        (THEIRS | {"routing": RoutingMode.TASKSET}, STAMP, "stamp"),
+        (THEIRS | LEGACY, STAMP, "all"),
+        (THEIRS | LEGACY, {}, "all"),
+        (THEIRS | {"environment_routes": {"words": "own"}} | LEGACY, {}, "all"),
+        (THEIRS, {}, "theirs"),
+        (THEIRS | {"routing": RoutingMode.TASKSET}, {}, "theirs"),
+    ],
+)
+def test_the_commands_routes_go_before_a_named_server_and_that_before_the_deployments(options, names, server):
+    assert servers([episode("sums", **names)], **options) == [server]
+
+
 def test_legacy_routing_sends_all_that_has_no_route_to_its_one_server():
     rows = [A, episode("sums"), A | {"_ng_environment_server": "old", "n": 1}, episode("lost")]
     options = {"routing": RoutingMode.LEGACY, "environment_server": "all", "environment_routes": SEVERAL}
